@@ -1,0 +1,51 @@
+"""What did the user say of it, perhaps days later? feedback.v1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from upswing.contracts.wire import Id, Json, Message, Timestamp
+
+FeedbackType = Literal[
+    "thumbs_up", "thumbs_down", "rating", "correction", "abandoned", "comment"
+]
+TARGETS = ("trajectory_id", "episode_id", "inference_id")
+
+
+class Feedback(Message, frozen=True, kw_only=True):
+    """One user's word on one piece of work; names exactly one of the three targets."""
+
+    feedback_id: Annotated[str, Meta(min_length=1, max_length=128)]
+    timestamp: Timestamp
+    trajectory_id: Id | UnsetType = UNSET
+    episode_id: str | UnsetType = UNSET
+    inference_id: str | UnsetType = UNSET
+    user_id: str | UnsetType = UNSET
+    type: FeedbackType
+    rating: Annotated[int, Meta(ge=1, le=5)] | UnsetType = UNSET
+    comment: str | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+    metadata: Json | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        named = [t for t in TARGETS if getattr(self, t) is not UNSET]
+        if len(named) != 1:
+            raise ValueError("exactly one of trajectory_id, episode_id and inference_id is needed")
+        for word in ("rating", "comment"):
+            if self.type == word and getattr(self, word) is UNSET:
+                raise ValueError(f"type `{word}` needs the field `{word}`")
+
+
+FEEDBACK_RULES = {
+    "oneOf": [{"required": [target]} for target in TARGETS],
+    "allOf": [
+        {
+            "if": {"properties": {"type": {"const": word}}, "required": ["type"]},
+            "then": {"required": [word]},
+        }
+        for word in ("rating", "comment")
+    ],
+}
+"""The rules of `__post_init__` in JSON Schema's words."""

@@ -1,0 +1,106 @@
+"""Which message travels where, how long is it kept, and who may say and hear it?
+
+One table. Stream set-up, server permissions, `contracts/topics.json` and the docs are made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from upswing.contracts.dead import DeadLetter
+from upswing.contracts.feedback import Feedback
+from upswing.contracts.model import ModelDeployed
+from upswing.contracts.reward import Reward
+from upswing.contracts.training import TrainingRequest, TrainingStatus
+from upswing.contracts.trajectory import Trajectory
+from upswing.contracts.wire import Message
+
+ROLES = ("collector", "rewarder", "trainer", "deployer", "agent", "reader")
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A JetStream stream as it has to be."""
+
+    name: str
+    subjects: tuple[str, ...]
+    max_age: timedelta
+    max_msgs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One subject: what travels on it and who may publish and subscribe."""
+
+    subject: str
+    message: type[Message] | None
+    stream: str | None
+    publishers: tuple[str, ...]
+    subscribers: tuple[str, ...]
+    about: str
+
+
+TRAJECTORY = "agent.rl.trajectory.v1"
+REWARD = "agent.rl.reward.v1"
+TRAINING_REQUEST = "agent.rl.training.request.v1"
+TRAINING_STATUS = "agent.rl.training.status.v1"
+MODEL_DEPLOYED = "agent.rl.model.deployed.v1"
+FEEDBACK = "agent.rl.feedback.v1"
+DEAD = "agent.rl.dead.>"
+STATUS_ENQUIRY = "agent.rl.training.status.request"
+STORED = "agent.rl.stored"
+
+_MONTH, _WEEK = timedelta(days=30), timedelta(days=7)
+STREAMS = (
+    Stream("RL_TRAJECTORIES", (TRAJECTORY,), _MONTH, 1_000_000),
+    Stream("RL_REWARDS", (REWARD,), _MONTH, 500_000),
+    # By name, not `agent.rl.training.>`: that would also swallow the enquiry below, and the
+    # stream's own acknowledgement would answer the asker before the training service does.
+    Stream("RL_TRAINING", (TRAINING_REQUEST, TRAINING_STATUS), _WEEK, 10_000),
+    Stream("RL_MODELS", (MODEL_DEPLOYED,), _MONTH, 100_000),
+    Stream("RL_FEEDBACK", (FEEDBACK,), _MONTH, 1_000_000),
+    Stream("RL_DEAD", (DEAD,), _MONTH, 100_000),
+)
+
+_STAGES = ("collector", "rewarder", "trainer", "deployer")
+TOPICS = (
+    Topic(
+        TRAJECTORY, Trajectory, "RL_TRAJECTORIES", ("agent", "collector"), ("collector", "reader"),
+        "What agents did.",
+    ),
+    Topic(
+        REWARD, Reward, "RL_REWARDS", ("rewarder",), ("trainer", "deployer", "agent", "reader"),
+        "How good it was.",
+    ),
+    Topic(
+        TRAINING_REQUEST, TrainingRequest, "RL_TRAINING", ("agent", "trainer"),
+        ("trainer", "reader"), "A wish to train.",
+    ),
+    Topic(
+        TRAINING_STATUS, TrainingStatus, "RL_TRAINING", ("trainer",),
+        ("agent", "deployer", "reader"), "Where a job stands.",
+    ),
+    Topic(
+        MODEL_DEPLOYED, ModelDeployed, "RL_MODELS", ("deployer",), ("agent", "trainer", "reader"),
+        "Which model answers now.",
+    ),
+    Topic(
+        FEEDBACK, Feedback, "RL_FEEDBACK", ("agent", "collector"), ("collector", "rewarder", "reader"),
+        "What a user said of it.",
+    ),
+    Topic(
+        DEAD, DeadLetter, "RL_DEAD", _STAGES, ("reader", *_STAGES),
+        "What could not be taken, redacted, with the reason.",
+    ),
+    Topic(
+        STATUS_ENQUIRY, None, None, ("agent", "deployer", "reader"), ("trainer",),
+        "Request and reply: {\"job_id\": …} is answered with the newest status.",
+    ),
+    Topic(STORED, None, None, _STAGES, _STAGES, "A nudge after a commit; empty."),
+)
+
+
+def topic_of(message: type[Message]) -> Topic:
+    """The topic that carries this kind of message."""
+    return next(topic for topic in TOPICS if topic.message is message)

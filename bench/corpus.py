@@ -21,17 +21,65 @@ _ROOMY_TURN_BYTES = 500
 _EPOCH = datetime(2025, 1, 6, 9, 0, tzinfo=UTC)
 
 _NOUNS = (
-    "invoice parser retry queue cache index session token budget schema stream order ledger "
-    "window worker shard snapshot replica timeout header customer report branch fixture"
-).split()
+    "invoice",
+    "parser",
+    "retry",
+    "queue",
+    "cache",
+    "index",
+    "session",
+    "token",
+    "budget",
+    "schema",
+    "stream",
+    "order",
+    "ledger",
+    "window",
+    "worker",
+    "shard",
+    "snapshot",
+    "replica",
+    "timeout",
+    "header",
+    "customer",
+    "report",
+    "branch",
+    "fixture",
+)
 _VERBS = (
-    "rejects accepts drops rebuilds delays reads writes merges splits retries skips validates "
-    "compresses forgets reorders flushes"
-).split()
+    "rejects",
+    "accepts",
+    "drops",
+    "rebuilds",
+    "delays",
+    "reads",
+    "writes",
+    "merges",
+    "splits",
+    "retries",
+    "skips",
+    "validates",
+    "compresses",
+    "forgets",
+    "reorders",
+    "flushes",
+)
 _ADJECTIVES = (
-    "stale empty nested slow duplicate missing late invalid large concurrent legacy naïve "
-    "unexpected partial"
-).split()
+    "stale",
+    "empty",
+    "nested",
+    "slow",
+    "duplicate",
+    "missing",
+    "late",
+    "invalid",
+    "large",
+    "concurrent",
+    "legacy",
+    "naïve",
+    "unexpected",
+    "partial",
+)
 _TOOLS = ("read_file", "run_tests", "search_code", "edit_file", "shell", "query_database")
 _DOMAINS = ("coding", "research", "data_analysis", "general", "debugging", "writing")
 

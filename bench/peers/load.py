@@ -160,7 +160,9 @@ async def drive(
     bodies = _Bodies(make, items_each, first, begin + seconds)
     loop = asyncio.get_running_loop()
     connections = [
-        (await loop.create_connection(lambda: _Connection(head, bodies, judge, tally), host, port))[1]
+        (await loop.create_connection(lambda: _Connection(head, bodies, judge, tally), host, port))[
+            1
+        ]
         for _ in range(clients)
     ]
     await asyncio.gather(*(connection.done for connection in connections))

@@ -34,7 +34,11 @@ from typing import Any
 CLIENTS = 64
 PROCESSES = 2
 BATCH = 50
-QUIET = {
+SETTINGS = {
+    # By default 15 connections serve all threads of a process; 64 clients then lose most of their
+    # traces to the pool's time limit, and the SQLite file is some thirty times slower.
+    "MLFLOW_SQLALCHEMYSTORE_POOL_SIZE": str(CLIENTS),
+    "MLFLOW_SQLALCHEMYSTORE_MAX_OVERFLOW": str(CLIENTS),
     "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -58,7 +62,7 @@ def _log_with_sdk(mlflow: Any, trajectory: dict[str, Any]) -> None:
 
 
 def _sdk_process(
-    uri: str, trajectories: list[Any], threads: int, seconds: float, ready: Any, go: Any
+    uri: str, trajectories: list[Any], *, threads: int, seconds: float, ready: Any, go: Any
 ) -> None:
     import mlflow
 
@@ -83,8 +87,11 @@ def _sdk_process(
 def _with_sdk(uri: str, trajectories: list[Any], seconds: float) -> float:
     spawn = multiprocessing.get_context("spawn")
     ready, go = spawn.Semaphore(0), spawn.Event()
-    args = (uri, trajectories, CLIENTS // PROCESSES, seconds, ready, go)
-    processes = [spawn.Process(target=_sdk_process, args=args) for _ in range(PROCESSES)]
+    how = {"threads": CLIENTS // PROCESSES, "seconds": seconds, "ready": ready, "go": go}
+    processes = [
+        spawn.Process(target=_sdk_process, args=(uri, trajectories), kwargs=how)
+        for _ in range(PROCESSES)
+    ]
     for process in processes:
         process.start()
     for _ in processes:
@@ -215,7 +222,9 @@ def _stored(folder: Path, spans: int) -> int:
         return int(database.execute(query, (spans,)).fetchone()[0])
 
 
-def _measure(mode: str, trajectories: list[Any], seconds: float, workers: int, folder: Path) -> float:
+def _measure(
+    mode: str, trajectories: list[Any], seconds: float, workers: int, folder: Path
+) -> float:
     if mode == "direct":
         import mlflow
 
@@ -238,7 +247,7 @@ def main() -> None:
     parser.add_argument("seconds", type=float)
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args()
-    os.environ.update(QUIET)
+    os.environ.update(SETTINGS)
     trajectories = [json.loads(line) for line in sys.stdin.buffer]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -50,23 +50,25 @@ FEEDBACK = "agent.rl.feedback.v1"
 DEAD = "agent.rl.dead.>"
 STATUS_ENQUIRY = "agent.rl.training.status.request"
 STORED = "agent.rl.stored"
+TRAJECTORIES = "RL_TRAJECTORIES"
+FEEDBACKS = "RL_FEEDBACK"
 
 _MONTH, _WEEK = timedelta(days=30), timedelta(days=7)
 STREAMS = (
-    Stream("RL_TRAJECTORIES", (TRAJECTORY,), _MONTH, 1_000_000),
+    Stream(TRAJECTORIES, (TRAJECTORY,), _MONTH, 1_000_000),
     Stream("RL_REWARDS", (REWARD,), _MONTH, 500_000),
     # By name, not `agent.rl.training.>`: that would also swallow the enquiry below, and the
     # stream's own acknowledgement would answer the asker before the training service does.
     Stream("RL_TRAINING", (TRAINING_REQUEST, TRAINING_STATUS), _WEEK, 10_000),
     Stream("RL_MODELS", (MODEL_DEPLOYED,), _MONTH, 100_000),
-    Stream("RL_FEEDBACK", (FEEDBACK,), _MONTH, 1_000_000),
+    Stream(FEEDBACKS, (FEEDBACK,), _MONTH, 1_000_000),
     Stream("RL_DEAD", (DEAD,), _MONTH, 100_000),
 )
 
 _STAGES = ("collector", "rewarder", "trainer", "deployer")
 TOPICS = (
     Topic(
-        TRAJECTORY, Trajectory, "RL_TRAJECTORIES", ("agent", "collector"), ("collector", "reader"),
+        TRAJECTORY, Trajectory, TRAJECTORIES, ("agent", "collector"), ("collector", "reader"),
         "What agents did.",
     ),
     Topic(
@@ -86,7 +88,7 @@ TOPICS = (
         "Which model answers now.",
     ),
     Topic(
-        FEEDBACK, Feedback, "RL_FEEDBACK", ("agent", "collector"), ("collector", "rewarder", "reader"),
+        FEEDBACK, Feedback, FEEDBACKS, ("agent", "collector"), ("collector", "rewarder", "reader"),
         "What a user said of it.",
     ),
     Topic(

@@ -1,0 +1,1 @@
+"""The outside world behind our ports: nats, sql, object storage. Foreign errors become ours here."""

@@ -1,0 +1,184 @@
+"""How do messages come and go? One connection that survives the server's restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import urlsplit
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, PubAck
+from nats.js.errors import NotFoundError, ServiceUnavailableError
+
+from upswing.adapters.nats.streams import ensure_streams
+from upswing.errors import Transient
+from upswing.ports import Carried, OutboxEntry, Receipt
+
+log = logging.getLogger(__name__)
+ACK_WAIT_SECONDS = 30.0
+MAX_ACK_PENDING = 2000
+_AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A message in hand; until it is acknowledged, it comes again."""
+
+    carried: Carried
+    _message: Msg
+
+    async def ack(self) -> None:
+        """Fire and forget: a lost ack means one more delivery, which changes nothing."""
+        await self._message.ack()
+
+    async def later(self, seconds: float) -> None:
+        await self._message.nak(delay=seconds)
+
+
+class Pull:
+    """A durable pull consumer, made anew when the server lost it."""
+
+    def __init__(self, js: JetStreamContext, stream: str, subject: str, durable: str) -> None:
+        self._js = js
+        self._stream = stream
+        self._subject = subject
+        self._durable = durable
+        self._subscription: JetStreamContext.PullSubscription | None = None
+
+    async def fetch(self, most: int, wait_seconds: float) -> list[Delivery]:
+        """Up to `most` messages, or none after `wait_seconds`."""
+        try:
+            if self._subscription is None:
+                await self._ensure_consumer()
+                self._subscription = await self._js.pull_subscribe_bind(self._durable, self._stream)
+            messages = await self._subscription.fetch(most, timeout=wait_seconds)
+        except TimeoutError:
+            return []
+        except (*_AWAY, NotFoundError) as error:
+            self._subscription = None
+            raise Transient(f"The bus cannot be read just now: {error!r}.") from error
+        return [Delivery(_carried(self._stream, message), message) for message in messages]
+
+    async def _ensure_consumer(self) -> None:
+        await self._js.add_consumer(
+            self._stream,
+            ConsumerConfig(
+                name=self._durable,
+                durable_name=self._durable,
+                ack_policy=AckPolicy.EXPLICIT,
+                ack_wait=ACK_WAIT_SECONDS,
+                max_ack_pending=MAX_ACK_PENDING,
+                filter_subject=self._subject,
+            ),
+        )
+
+
+class Bus:
+    """Our connection to a server or cluster."""
+
+    def __init__(self, client: Client, js: JetStreamContext) -> None:
+        self.client = client
+        self.js = js
+
+    @classmethod
+    async def connect(cls, url: str, *, name: str = "upswing") -> Self:
+        """Connect, and go on trying for ever when the server goes away later."""
+        user = urlsplit(url.split(",")[0]).username
+
+        async def on_error(error: Exception) -> None:
+            log.warning("bus: %s", error, extra={"action": "bus_error"})
+
+        try:
+            client = await nats.connect(
+                url,
+                name=name,
+                inbox_prefix=f"_INBOX_{user}".encode() if user else b"_INBOX",
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=0.1,
+                connect_timeout=5,
+                allow_reconnect=True,
+                error_cb=on_error,
+            )
+        except _AWAY as error:
+            raise Transient(f"The bus at {redacted_url(url)} cannot be reached: {error!r}.") from None
+        return cls(client, client.jetstream(timeout=5, publish_async_max_pending=4000))
+
+    @property
+    def connected(self) -> bool:
+        return bool(self.client.is_connected)
+
+    async def prepare(self) -> list[str]:
+        """Make or repair the streams."""
+        try:
+            return await ensure_streams(self.js)
+        except _AWAY as error:
+            raise Transient(f"The bus has no working JetStream just now: {error!r}.") from error
+
+    def pull(self, stream: str, subject: str, durable: str) -> Pull:
+        return Pull(self.js, stream, subject, durable)
+
+    async def publish(self, entries: Sequence[OutboxEntry]) -> list[Receipt]:
+        """Publish in order; a receipt for each that the bus acknowledged."""
+        if not self.connected:
+            return []
+        sent: list[tuple[int, asyncio.Future[PubAck]]] = []
+        try:
+            for entry in entries:
+                headers = {"Nats-Msg-Id": entry.msg_id}
+                future = await self.js.publish_async(entry.subject, entry.payload, headers=headers, wait_stall=5)
+                sent.append((entry.seq, future))
+            await asyncio.wait([future for _, future in sent], timeout=10)
+        except _AWAY as error:
+            log.info("bus away while publishing: %r", error, extra={"action": "publish"})
+        return [
+            Receipt(seq, future.result().stream, future.result().seq)
+            for seq, future in sent
+            if future.done() and not future.cancelled() and future.exception() is None
+        ]
+
+    async def nudge(self, subject: str) -> None:
+        """A core message without a body; nobody waits for it."""
+        if self.connected:
+            await self.client.publish(subject)
+
+    async def first_seq(self, stream: str) -> int:
+        """The oldest message that the stream still holds."""
+        try:
+            return int((await self.js.stream_info(stream)).state.first_seq)
+        except _AWAY as error:
+            raise Transient(f"The bus cannot be asked just now: {error!r}.") from error
+
+    async def erase_messages(self, stream: str, seqs: Sequence[int]) -> None:
+        """Overwrite messages in the stream's files. One that is gone already is fine."""
+        for seq in seqs:
+            try:
+                await self.js.delete_msg(stream, seq)
+            except NotFoundError:
+                continue
+            except nats.js.errors.APIError as error:
+                if error.err_code not in {10057, 10037, 10049}:  # deleted, gone, or out of range
+                    raise Transient(f"Message {seq} of {stream} could not be erased: {error}.") from error
+            except _AWAY as error:
+                raise Transient(f"Message {seq} of {stream} could not be erased just now.") from error
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+def _carried(stream: str, message: Msg) -> Carried:
+    meta = message.metadata
+    return Carried(stream, message.subject, meta.sequence.stream, meta.num_delivered, message.data)
+
+
+def redacted_url(url: str) -> str:
+    """The address without its password."""
+    return ",".join(
+        f"{part.scheme}://{part.hostname}:{part.port or 4222}" for part in map(urlsplit, url.split(","))
+    )

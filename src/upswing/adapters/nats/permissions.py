@@ -1,0 +1,95 @@
+"""Which role may publish and hear what? Server permissions, made from the table of topics.
+
+Everything is denied that the table does not allow. A role reads a stream only through a consumer that bears its name and
+that filters on a subject it may hear, and gets replies only on its own inbox, `_INBOX_<role>`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from upswing.contracts.topics import ROLES, STATUS_ENQUIRY, STREAMS, TOPICS
+
+OPERATOR = "operator"
+"""The loop itself when all stages run in one process: it also makes and repairs the streams."""
+MAX_PAYLOAD = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+    answers: bool = False
+    """May reply to requests it received."""
+
+
+def permissions_of(role: str) -> Permissions:
+    """What the table of topics gives to `role`."""
+    if role == OPERATOR:
+        return Permissions(
+            ("agent.rl.>", "$JS.API.>", "$JS.ACK.>", "$KV.>"),
+            ("agent.rl.>", "$JS.EVENT.ADVISORY.>", "$KV.>", "_INBOX.>", f"_INBOX_{OPERATOR}.>"),
+            answers=True,
+        )
+    says = [topic.subject for topic in TOPICS if role in topic.publishers]
+    hears = [topic for topic in TOPICS if role in topic.subscribers]
+    api = ["$JS.API.INFO"] if any(topic.stream for topic in hears) or says else []
+    for topic in hears:
+        if topic.stream:
+            api += _consuming(topic.stream, topic.subject, role)
+    if role == "collector":
+        api += [f"$JS.API.STREAM.MSG.DELETE.{name}" for name in ("RL_TRAJECTORIES", "RL_FEEDBACK")]
+    return Permissions(
+        tuple(dict.fromkeys([*says, *api])),
+        (*(topic.subject for topic in hears), f"_INBOX_{role}.>"),
+        answers=any(topic.subject == STATUS_ENQUIRY for topic in hears),
+    )
+
+
+def _consuming(stream: str, subject: str, role: str) -> list[str]:
+    """The requests behind the role's own pull consumer, which sees `subject` and nothing else."""
+    alone = next(s for s in STREAMS if s.name == stream).subjects == (subject,)
+    api = [
+        f"$JS.API.STREAM.INFO.{stream}",
+        f"$JS.API.CONSUMER.CREATE.{stream}.{role}.{subject}",
+        f"$JS.API.CONSUMER.INFO.{stream}.{role}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{role}",
+        f"$JS.ACK.{stream}.{role}.>",
+    ]
+    if alone:
+        api += [f"$JS.API.DIRECT.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}.>"]
+    return api
+
+
+def server_config(passwords: Mapping[str, str], *, listen: str, store_dir: str) -> str:
+    """A complete nats-server configuration: JetStream that fsyncs, and the roles as users."""
+    users = ",\n    ".join(_user(role, passwords[role]) for role in (OPERATOR, *ROLES))
+    return f"""# Made by Upswing. One user per role; what is not allowed is denied.
+listen: {json.dumps(listen)}
+http: "127.0.0.1:-1"
+server_name: upswing
+max_payload: {MAX_PAYLOAD}
+jetstream {{
+  store_dir: {json.dumps(store_dir)}
+  # An acknowledgement means durable: the default would fsync every two minutes.
+  sync_interval: always
+}}
+authorization {{
+  users: [
+    {users}
+  ]
+}}
+"""
+
+
+def _user(role: str, password: str) -> str:
+    allowed = permissions_of(role)
+    body = {
+        "publish": {"allow": list(allowed.publish)},
+        "subscribe": {"allow": list(allowed.subscribe)},
+    }
+    if allowed.answers:
+        body["allow_responses"] = {"max": 1, "expires": "1m"}  # type: ignore[dict-item]
+    return json.dumps({"user": role, "password": password, "permissions": body})

@@ -1,0 +1,267 @@
+"""How do many small writes share one fsync? A writer thread that commits whatever is waiting.
+
+A *unit* is a function of a transaction. The writer takes all units that wait, runs them in one
+transaction, commits, and only then lets their callers go on: an answer means durable. While a
+commit is on its way to the disk the next batch gathers, so the busier it is, the larger the
+batches. If one unit fails, the batch is rolled back and each unit runs again alone, so that
+nobody pays for another's mistake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Generic, TypeVar
+
+from upswing.errors import Misuse, Transient, UpswingError
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+BATCH = 1024
+"""Units per transaction at most: enough to hide an fsync, little enough to stay responsive."""
+
+
+@cache
+def _for_postgres(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+class Tx:
+    """A transaction, in either dialect: `?` marks a value, rows are tuples."""
+
+    __slots__ = ("_connection", "postgres")
+
+    def __init__(self, connection: Any, *, postgres: bool) -> None:
+        self._connection = connection
+        self.postgres = postgres
+
+    def execute(self, sql: str, params: tuple[object, ...] = ()) -> int:
+        """Run a statement; how many rows it touched."""
+        return int(self._run(sql, params).rowcount)
+
+    def rows(self, sql: str, params: tuple[object, ...] = ()) -> list[Row]:
+        return list(self._run(sql, params).fetchall())
+
+    def row(self, sql: str, params: tuple[object, ...] = ()) -> Row | None:
+        found: Row | None = self._run(sql, params).fetchone()
+        return found
+
+    def _run(self, sql: str, params: tuple[object, ...]) -> Any:
+        return self._connection.execute(_for_postgres(sql) if self.postgres else sql, params)
+
+
+Unit = Callable[[Tx], T]
+
+
+class _Pending(Generic[T]):
+    __slots__ = ("alone", "error", "future", "loop", "result", "unit")
+
+    def __init__(self, unit: Unit[T], loop: asyncio.AbstractEventLoop) -> None:
+        self.unit = unit
+        self.loop = loop
+        self.future: asyncio.Future[T] = loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.alone = False
+        """Runs by itself, outside a transaction."""
+
+
+class Database:
+    """One connection that writes, in its own thread, and one that reads."""
+
+    def __init__(self, connect: Callable[[], Any], *, postgres: bool, reader: Callable[[], Any] | None = None) -> None:
+        self._connect = connect
+        self._postgres = postgres
+        self._queue: queue.SimpleQueue[_Pending[Any] | None] = queue.SimpleQueue()
+        self._connection: Any = connect()
+        self._reader_connect = reader
+        self._reader: Any = reader() if reader else None
+        self._read_lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+        self.commits = 0
+        self.units = 0
+
+    async def write(self, unit: Unit[T]) -> T:
+        """Run `unit` in a shared transaction; return once it is committed."""
+        pending = _Pending(unit, asyncio.get_running_loop())
+        self._queue.put(pending)
+        return await pending.future
+
+    async def read(self, unit: Unit[T]) -> T:
+        """Run `unit` on committed data; it must not write."""
+        if self._reader_connect is None:
+            return await self.write(unit)
+        return await asyncio.to_thread(self._read, unit)
+
+    async def scrub(self) -> None:
+        """Leave no copy of what was just removed: SQLite's log keeps old pages until it is emptied."""
+        if self._postgres:
+            return
+        pending: _Pending[None] = _Pending(_empty_log, asyncio.get_running_loop())
+        pending.alone = True
+        self._queue.put(pending)
+        await pending.future
+
+    def close(self) -> None:
+        """Commit what waits, then close."""
+        self._queue.put(None)
+        self._thread.join()
+        with self._read_lock:
+            if self._reader is not None:
+                self._reader.close()
+
+    def _read(self, unit: Unit[T]) -> T:
+        with self._read_lock, foreign_errors():
+            try:
+                return unit(Tx(self._reader, postgres=self._postgres))
+            except BaseException:
+                self._reader = self._revived(self._reader, self._reader_connect)
+                raise
+
+    def _run(self) -> None:
+        held: _Pending[Any] | None = None
+        while (first := held or self._queue.get()) is not None:
+            held, closing, batch = None, False, [first]
+            while not first.alone and len(batch) < BATCH:
+                try:
+                    pending = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if pending is None or pending.alone:
+                    held, closing = pending, pending is None
+                    break
+                batch.append(pending)
+            self._commit(batch)
+            self._settle(batch)
+            if closing:
+                break
+        self._connection.close()
+
+    def _commit(self, batch: list[_Pending[Any]]) -> None:
+        try:
+            self._transaction(batch)
+        except Exception as error:  # noqa: BLE001 - whatever it was, each caller is told its own
+            if len(batch) == 1:
+                batch[0].error = as_ours(error)
+                return
+            for pending in batch:
+                self._commit([pending])
+
+    def _transaction(self, batch: list[_Pending[Any]]) -> None:
+        try:
+            connection = self._connection
+            tx = Tx(connection, postgres=self._postgres)
+            if batch[0].alone:
+                batch[0].unit(tx)
+                return
+            tx.execute("BEGIN" if self._postgres else "BEGIN IMMEDIATE")
+            if self._postgres:
+                # Commits happen in the order of their sequence numbers, so that a reader who
+                # follows the sequence never overtakes a row.
+                tx.execute("SELECT pg_advisory_xact_lock(757)")
+            for pending in batch:
+                pending.error = None
+                pending.result = pending.unit(tx)
+            tx.execute("COMMIT")
+            self.commits += 1
+            self.units += len(batch)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._connection.execute("ROLLBACK")
+            self._connection = self._revived(self._connection, self._connect)
+            raise
+
+    def _revived(self, connection: Any, connect: Callable[[], Any] | None) -> Any:
+        """A database server may have gone away under a connection; try once to get a new one."""
+        if not self._postgres or connect is None or not (connection.closed or connection.broken):
+            return connection
+        with contextlib.suppress(Exception):
+            return connect()
+        return connection
+
+    @staticmethod
+    def _settle(batch: list[_Pending[Any]]) -> None:
+        by_loop: dict[asyncio.AbstractEventLoop, list[_Pending[Any]]] = {}
+        for pending in batch:
+            by_loop.setdefault(pending.loop, []).append(pending)
+        for loop, settled in by_loop.items():
+            with contextlib.suppress(RuntimeError):  # the loop was closed while we wrote
+                loop.call_soon_threadsafe(_tell, settled)
+
+
+def _empty_log(tx: Tx) -> None:
+    tx.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _tell(settled: list[_Pending[Any]]) -> None:
+    for pending in settled:
+        if pending.future.done():
+            continue
+        if pending.error is not None:
+            pending.future.set_exception(pending.error)
+        else:
+            pending.future.set_result(pending.result)
+
+
+def as_ours(error: Exception) -> Exception:
+    """A database's error in our words; what is not a database's stays as it is."""
+    if isinstance(error, UpswingError):
+        return error
+    if isinstance(error, sqlite3.OperationalError) or _is_operational(type(error)):
+        return Transient(f"The store cannot be used just now: {str(error).strip()}.")
+    if type(error) is sqlite3.DatabaseError:
+        return Misuse(f"The store's file is damaged ({error}): restore it from a copy.")
+    return error
+
+
+def _is_operational(kind: type[BaseException]) -> bool:
+    """PostgreSQL's "not now" errors, told by name, because the driver may not be installed."""
+    return any(
+        base.__module__.startswith("psycopg") and base.__name__ in {"OperationalError", "InterfaceError"}
+        for base in kind.__mro__
+    )
+
+
+@contextlib.contextmanager
+def foreign_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        ours = as_ours(error)
+        if ours is error:
+            raise
+        raise ours from error
+
+
+def connect_sqlite(path: str, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection whose commits are on the disk when they return."""
+    target = f"file:{path}?mode=ro" if read_only else path
+    connection = sqlite3.connect(
+        target, uri=read_only, isolation_level=None, check_same_thread=False, timeout=10,
+        cached_statements=256,
+    )  # fmt: skip
+    if not read_only:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("PRAGMA journal_size_limit=67108864")
+    connection.execute("PRAGMA busy_timeout=10000")
+    return connection
+
+
+def connect_postgres(url: str) -> Any:
+    """A connection to PostgreSQL; the driver is an extra."""
+    try:
+        import psycopg  # noqa: PLC0415 - only who uses PostgreSQL pays for it
+    except ImportError:
+        raise Misuse(
+            "DATABASE_URL names PostgreSQL, but its driver is missing: pip install 'upswing[postgres]'."
+        ) from None
+    with foreign_errors():
+        return psycopg.connect(url, autocommit=True, connect_timeout=5)

@@ -1,0 +1,93 @@
+"""What has been told of a trajectory that is still going on? The step-wise door's notebook."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.store import micros
+from upswing.ports import OpenStep, OpenTrajectory, Taken
+
+
+class Episodes:
+    """Open trajectories and their steps. Every write is durable when it returns."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, trajectory_id: str, head: bytes, now: datetime) -> Taken:
+        """Open it; the same start again is known, another start with this id is a conflict."""
+
+        def unit(tx: Tx) -> Taken:
+            new = tx.execute(
+                "INSERT INTO open_trajectories (trajectory_id, head, updated_us) VALUES (?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                (trajectory_id, head, micros(now)),
+            )
+            if new:
+                return Taken.STORED
+            row = tx.row("SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,))
+            return Taken.KNOWN if row and bytes(row[0]) == head else Taken.CONFLICT
+
+        return await self._database.write(unit)
+
+    async def find(self, trajectory_id: str, *, last: int | None = None) -> OpenTrajectory | None:
+        """What is known of it; `last` asks for the newest steps only."""
+
+        def unit(tx: Tx) -> OpenTrajectory | None:
+            head = tx.row("SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,))
+            if head is None:
+                return None
+            sql = "SELECT step, body, raw_hash FROM open_steps WHERE trajectory_id = ? ORDER BY step DESC"
+            rows = tx.rows(sql if last is None else f"{sql} LIMIT {int(last)}", (trajectory_id,))
+            steps = tuple(OpenStep(row[0], bytes(row[1]), bytes(row[2])) for row in reversed(rows))
+            return OpenTrajectory(bytes(head[0]), steps)
+
+        return await self._database.write(unit)
+
+    async def add(
+        self, trajectory_id: str, step: OpenStep, rewritten: tuple[OpenStep, ...], now: datetime
+    ) -> Taken:
+        """Add a step; `rewritten` replaces earlier ones that turned out to hold part of a secret."""
+
+        def unit(tx: Tx) -> Taken:
+            row = tx.row(
+                "SELECT raw_hash FROM open_steps WHERE trajectory_id = ? AND step = ?",
+                (trajectory_id, step.step),
+            )
+            if row:
+                return Taken.KNOWN if bytes(row[0]) == step.raw_hash else Taken.CONFLICT
+            tx.execute(
+                "INSERT INTO open_steps (trajectory_id, step, body, raw_hash) VALUES (?, ?, ?, ?)",
+                (trajectory_id, step.step, step.body, step.raw_hash),
+            )
+            for earlier in rewritten:
+                tx.execute(
+                    "UPDATE open_steps SET body = ? WHERE trajectory_id = ? AND step = ?",
+                    (earlier.body, trajectory_id, earlier.step),
+                )
+            tx.execute(
+                "UPDATE open_trajectories SET updated_us = ? WHERE trajectory_id = ?",
+                (micros(now), trajectory_id),
+            )
+            return Taken.STORED
+
+        taken = await self._database.write(unit)
+        if rewritten:
+            await self._database.scrub()
+        return taken
+
+    async def close(self, trajectory_id: str) -> None:
+        """Forget the notebook: the trajectory itself is stored now."""
+
+        def unit(tx: Tx) -> None:
+            for table in ("open_steps", "open_trajectories"):
+                tx.execute(f"DELETE FROM {table} WHERE trajectory_id = ?", (trajectory_id,))
+
+        await self._database.write(unit)
+
+    async def stale(self, before: datetime, limit: int = 100) -> list[str]:
+        """Trajectories nobody has added to since `before`."""
+        sql = "SELECT trajectory_id FROM open_trajectories WHERE updated_us < ? LIMIT ?"
+        rows = await self._database.read(lambda tx: tx.rows(sql, (micros(before), limit)))
+        return [row[0] for row in rows]

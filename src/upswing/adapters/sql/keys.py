@@ -1,0 +1,72 @@
+"""Who may knock? API keys, kept as hashes; a revoked one is remembered as revoked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+
+from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.store import micros, moment
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as we know it: everything but the key."""
+
+    key_id: str
+    name: str
+    scope: str
+    created: datetime
+    revoked: datetime | None
+
+
+def digest(key: str) -> bytes:
+    """What is kept of a key. Our keys carry 256 random bits, so one fast hash is enough."""
+    return sha256(key.encode()).digest()
+
+
+class Keys:
+    """The table of API keys, with a copy in memory that every request is checked against."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._by_hash: dict[bytes, ApiKey] = {}
+
+    async def load(self) -> None:
+        """Read the table anew; another process may have changed it."""
+        sql = "SELECT key_hash, key_id, name, scope, created_us, revoked_us FROM api_keys"
+        rows = await self._database.read(lambda tx: tx.rows(sql))
+        self._by_hash = {
+            bytes(row[0]): ApiKey(
+                row[1], row[2], row[3], moment(row[4]), moment(row[5]) if row[5] is not None else None
+            )
+            for row in rows
+        }
+
+    def find(self, key: str) -> ApiKey | None:
+        return self._by_hash.get(digest(key))
+
+    def list(self) -> list[ApiKey]:
+        return sorted(self._by_hash.values(), key=lambda key: key.created)
+
+    async def add(self, key_id: str, name: str, scope: str, key: str, now: datetime) -> None:
+        """Remember a key; adding the same key again changes nothing."""
+        values = (key_id, name, scope, digest(key), micros(now))
+
+        def unit(tx: Tx) -> None:
+            tx.execute(
+                "INSERT INTO api_keys (key_id, name, scope, key_hash, created_us) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                values,
+            )
+
+        await self._database.write(unit)
+        await self.load()
+
+    async def revoke(self, key_id: str, now: datetime) -> bool:
+        """True when there was such a key and it worked until now."""
+        sql = "UPDATE api_keys SET revoked_us = ? WHERE key_id = ? AND revoked_us IS NULL"
+        changed = await self._database.write(lambda tx: tx.execute(sql, (micros(now), key_id)))
+        await self.load()
+        return changed > 0

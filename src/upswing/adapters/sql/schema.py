@@ -1,0 +1,152 @@
+"""Which tables are there? One schema for both databases, grown by numbered migrations.
+
+Words in braces are the dialects' own: `{serial}` a key that counts up and is never reused,
+`{blob}` bytes, `{big}` a 64-bit integer. Times are microseconds since 1970, UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+DIALECTS = {
+    "sqlite": {"serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "blob": "BLOB", "big": "INTEGER"},
+    "postgres": {
+        "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "blob": "BYTEA",
+        "big": "BIGINT",
+    },
+}
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        # What agents did. `body` is the redacted message in canonical spelling, `content_hash`
+        # its sha256; what enrichment found stands beside it in columns.
+        """CREATE TABLE trajectories (
+            seq {serial},
+            trajectory_id TEXT NOT NULL UNIQUE,
+            content_hash {blob} NOT NULL,
+            body {blob} NOT NULL,
+            agent_id TEXT NOT NULL,
+            session_id TEXT NOT NULL,
+            user_id TEXT,
+            agent_type TEXT NOT NULL,
+            domain TEXT NOT NULL,
+            complexity DOUBLE PRECISION NOT NULL,
+            window_id TEXT NOT NULL,
+            scenario_id TEXT NOT NULL,
+            episode_id TEXT,
+            model TEXT NOT NULL,
+            started_us {big} NOT NULL,
+            ended_us {big} NOT NULL,
+            turns INTEGER NOT NULL,
+            infra_error INTEGER NOT NULL,
+            door TEXT NOT NULL,
+            stored_us {big} NOT NULL
+        )""",
+        "CREATE INDEX trajectories_by_hash ON trajectories (content_hash)",
+        "CREATE INDEX trajectories_by_user ON trajectories (user_id) WHERE user_id IS NOT NULL",
+        "CREATE INDEX trajectories_by_window ON trajectories (window_id, scenario_id)",
+        # Which messages of which stream carry a row (`ref` is its id), so that erasure finds
+        # them all; a doomed one is to be erased as soon as the bus can be reached.
+        """CREATE TABLE carried (
+            stream TEXT NOT NULL,
+            stream_seq {big} NOT NULL,
+            ref TEXT NOT NULL,
+            doomed INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (stream, stream_seq)
+        )""",
+        "CREATE INDEX carried_by_ref ON carried (ref)",
+        "CREATE INDEX carried_doomed ON carried (doomed) WHERE doomed = 1",
+        # Deliveries that began and have not ended: whoever took them may have died of them.
+        """CREATE TABLE attempts (
+            stream TEXT NOT NULL,
+            stream_seq {big} NOT NULL,
+            count INTEGER NOT NULL,
+            PRIMARY KEY (stream, stream_seq)
+        )""",
+        # Ids whose data was erased on a user's wish, so that no late copy brings it back;
+        # `archived` while a copy may still lie in the archive of the hour it was stored in.
+        """CREATE TABLE erased (
+            trajectory_id TEXT PRIMARY KEY,
+            erased_us {big} NOT NULL,
+            stored_us {big} NOT NULL,
+            archived INTEGER NOT NULL
+        )""",
+        """CREATE TABLE feedback (
+            seq {serial},
+            feedback_id TEXT NOT NULL UNIQUE,
+            content_hash {blob} NOT NULL,
+            body {blob} NOT NULL,
+            trajectory_id TEXT,
+            episode_id TEXT,
+            inference_id TEXT,
+            user_id TEXT,
+            principal TEXT NOT NULL,
+            stored_us {big} NOT NULL
+        )""",
+        "CREATE INDEX feedback_by_trajectory ON feedback (trajectory_id)",
+        "CREATE INDEX feedback_by_hash ON feedback (content_hash)",
+        """CREATE TABLE dead (
+            seq {serial},
+            dead_id TEXT NOT NULL UNIQUE,
+            stage TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            body {blob} NOT NULL,
+            created_us {big} NOT NULL,
+            replayed_us {big}
+        )""",
+        # Messages that follow from a commit; `ref` is the id of the row they tell of. A
+        # trajectory's bytes are not written twice: `payload` is empty, its row has them.
+        """CREATE TABLE outbox (
+            seq {serial},
+            subject TEXT NOT NULL,
+            msg_id TEXT NOT NULL,
+            ref TEXT,
+            payload {blob}
+        )""",
+        """CREATE TABLE open_trajectories (
+            trajectory_id TEXT PRIMARY KEY,
+            head {blob} NOT NULL,
+            updated_us {big} NOT NULL
+        )""",
+        """CREATE TABLE open_steps (
+            trajectory_id TEXT NOT NULL,
+            step INTEGER NOT NULL,
+            body {blob} NOT NULL,
+            raw_hash {blob} NOT NULL,
+            PRIMARY KEY (trajectory_id, step)
+        )""",
+        "CREATE TABLE optouts (user_id TEXT PRIMARY KEY, since_us {big} NOT NULL)",
+        """CREATE TABLE api_keys (
+            key_id TEXT PRIMARY KEY,
+            name TEXT NOT NULL,
+            scope TEXT NOT NULL,
+            key_hash {blob} NOT NULL UNIQUE,
+            created_us {big} NOT NULL,
+            revoked_us {big}
+        )""",
+        "CREATE TABLE settings (name TEXT PRIMARY KEY, value {blob} NOT NULL)",
+        "CREATE TABLE cursors (name TEXT PRIMARY KEY, seq {big} NOT NULL)",
+    ),
+)
+
+
+class Executes(Protocol):
+    """Whatever can run a statement: a transaction."""
+
+    def execute(self, sql: str, params: tuple[object, ...] = ()) -> object: ...
+
+    def rows(self, sql: str, params: tuple[object, ...] = ()) -> list[tuple[object, ...]]: ...
+
+
+def migrate(tx: Executes, dialect: str) -> int:
+    """Bring the schema to the newest version, and say which that is."""
+    tx.execute("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY)")
+    done = {row[0] for row in tx.rows("SELECT version FROM migrations")}
+    for version, statements in enumerate(MIGRATIONS, start=1):
+        if version in done:
+            continue
+        for statement in statements:
+            tx.execute(statement.format(**DIALECTS[dialect]))
+        tx.execute("INSERT INTO migrations (version) VALUES (?)", (version,))
+    return len(MIGRATIONS)

@@ -1,0 +1,379 @@
+"""What does the loop remember? Each method is one durable step, in SQLite and PostgreSQL alike."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import IO, Any
+
+from upswing.adapters.sql.database import (
+    Database,
+    Row,
+    Tx,
+    connect_postgres,
+    connect_sqlite,
+)
+from upswing.adapters.sql.schema import migrate
+from upswing.contracts import DeadLetter, decode, encode
+from upswing.contracts.topics import FEEDBACK, TRAJECTORIES, TRAJECTORY
+from upswing.errors import Misuse
+from upswing.ports import (
+    Admitted,
+    AdmittedFeedback,
+    Buried,
+    OutboxEntry,
+    Receipt,
+    StoredTrajectory,
+    Taken,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_COLUMNS = tuple(
+    {"started": "started_us", "ended": "ended_us"}.get(field.name, field.name)
+    for field in fields(Admitted)
+)
+_INSERT = (
+    f"INSERT INTO trajectories ({', '.join(_COLUMNS)}, door, stored_us) "
+    f"VALUES ({', '.join('?' * (len(_COLUMNS) + 2))}) ON CONFLICT (trajectory_id) DO NOTHING"
+)
+_SELECT = f"SELECT seq, door, stored_us, {', '.join(_COLUMNS)} FROM trajectories"
+COUNTED = ("trajectories", "rewards", "dead", "jobs", "models", "feedback", "outbox", "optouts")
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: int) -> datetime:
+    """The inverse of `micros`."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+class SqlStore:
+    """The store behind every port that remembers."""
+
+    def __init__(self, database: Database, lock: IO[str] | None = None) -> None:
+        self.database = database
+        self._lock = lock
+
+    async def prepare(self) -> None:
+        """Make or migrate the tables."""
+        await self.database.write(lambda tx: migrate(tx, "postgres" if tx.postgres else "sqlite"))
+
+    def close(self) -> None:
+        """Commit what waits, close, and let another process be the writer."""
+        self.database.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    # ── trajectories ─────────────────────────────────────────────────────────────────────────
+
+    async def take(
+        self, admitted: Admitted, *, door: str, now: datetime, stream_seq: int | None, announce: bool
+    ) -> Taken:
+        """Store it once, whatever is delivered how often."""
+        values = (
+            *astuple_flat(admitted)[: len(_COLUMNS) - 4],
+            micros(admitted.started), micros(admitted.ended), admitted.turns, int(admitted.infra_error),
+            door, micros(now),
+        )  # fmt: skip
+        key = admitted.trajectory_id
+
+        def unit(tx: Tx) -> Taken:
+            if tx.row("SELECT 1 FROM erased WHERE trajectory_id = ?", (key,)):
+                return Taken.ERASED
+            if tx.execute(_INSERT, values) == 0:
+                row = tx.row("SELECT content_hash FROM trajectories WHERE trajectory_id = ?", (key,))
+                if row is None or bytes(row[0]) != admitted.content_hash:
+                    return Taken.CONFLICT
+                outcome = Taken.KNOWN
+            else:
+                outcome = Taken.STORED
+                if announce:
+                    _post(tx, TRAJECTORY, admitted.content_hash.hex(), ref=key)
+            if stream_seq is not None:
+                _carry(tx, TRAJECTORIES, stream_seq, key)
+            return outcome
+
+        return await self.database.write(unit)
+
+    async def known(self, hashes: Sequence[bytes]) -> set[bytes]:
+        """Which of these contents are stored already, byte for byte?"""
+        marks = ", ".join("?" * len(hashes))
+
+        def unit(tx: Tx) -> set[bytes]:
+            found: set[bytes] = set()
+            for table in ("trajectories", "feedback"):
+                sql = f"SELECT content_hash FROM {table} WHERE content_hash IN ({marks})"
+                found.update(bytes(row[0]) for row in tx.rows(sql, tuple(hashes)))
+            return found
+
+        return await self.database.read(unit) if hashes else set()
+
+    async def note_carried(self, stream: str, pairs: Sequence[tuple[int, bytes]]) -> None:
+        """Remember which messages of `stream` carry which stored content."""
+
+        def unit(tx: Tx) -> None:
+            for stream_seq, content_hash in pairs:
+                for table, key in (("trajectories", "trajectory_id"), ("feedback", "feedback_id")):
+                    row = tx.row(f"SELECT {key} FROM {table} WHERE content_hash = ?", (content_hash,))
+                    if row:
+                        _carry(tx, stream, stream_seq, row[0])
+
+        await self.database.write(unit)
+
+    async def trajectory(self, trajectory_id: str) -> StoredTrajectory | None:
+        sql = f"{_SELECT} WHERE trajectory_id = ?"
+        row = await self.database.read(lambda tx: tx.row(sql, (trajectory_id,)))
+        return _stored(row) if row else None
+
+    async def trajectories_after(self, seq: int, limit: int = 500) -> list[StoredTrajectory]:
+        """The next ones in the order in which they were stored."""
+        sql = f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?"
+        rows = await self.database.read(lambda tx: tx.rows(sql, (seq, limit)))
+        return [_stored(row) for row in rows]
+
+    # ── feedback ─────────────────────────────────────────────────────────────────────────────
+
+    async def take_feedback(self, admitted: AdmittedFeedback, *, now: datetime, announce: bool) -> Taken:
+        """Store a user's word once."""
+        values = (*astuple(admitted), micros(now))
+
+        def unit(tx: Tx) -> Taken:
+            inserted = tx.execute(
+                "INSERT INTO feedback (feedback_id, content_hash, body, trajectory_id, episode_id, "
+                "inference_id, user_id, principal, stored_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (feedback_id) DO NOTHING",
+                values,
+            )
+            if inserted:
+                if announce:
+                    _post(tx, FEEDBACK, admitted.content_hash.hex(), ref=admitted.feedback_id, payload=admitted.body)
+                return Taken.STORED
+            row = tx.row("SELECT content_hash FROM feedback WHERE feedback_id = ?", (admitted.feedback_id,))
+            same = row is not None and bytes(row[0]) == admitted.content_hash
+            return Taken.KNOWN if same else Taken.CONFLICT
+
+        return await self.database.write(unit)
+
+    # ── dead letters and attempts ────────────────────────────────────────────────────────────
+
+    async def bury(self, letter: DeadLetter, *, stage: str) -> None:
+        """Keep a dead letter and announce it."""
+        body, dead_id = encode(letter), str(letter.dead_id)
+        values = (dead_id, stage, letter.reason, body, micros(letter.timestamp))
+
+        def unit(tx: Tx) -> None:
+            tx.execute(
+                "INSERT INTO dead (dead_id, stage, reason, body, created_us) VALUES (?, ?, ?, ?, ?)", values
+            )
+            _post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
+
+        await self.database.write(unit)
+
+    async def dead(self, *, reason: str | None = None, limit: int = 100) -> list[Buried]:
+        """The newest dead letters first."""
+        where, params = ("WHERE reason = ?", (reason, limit)) if reason else ("", (limit,))
+        sql = f"SELECT seq, stage, body, replayed_us FROM dead {where} ORDER BY seq DESC LIMIT ?"
+        rows = await self.database.read(lambda tx: tx.rows(sql, params))
+        return [_buried(row) for row in rows]
+
+    async def dead_letter(self, dead_id: str) -> Buried | None:
+        sql = "SELECT seq, stage, body, replayed_us FROM dead WHERE dead_id = ?"
+        row = await self.database.read(lambda tx: tx.row(sql, (dead_id,)))
+        return _buried(row) if row else None
+
+    async def mark_replayed(self, dead_id: str, now: datetime) -> None:
+        sql = "UPDATE dead SET replayed_us = ? WHERE dead_id = ?"
+        await self.database.write(lambda tx: tx.execute(sql, (micros(now), dead_id)))
+
+    async def begin_attempt(self, stream: str, seq: int) -> int:
+        """Mark a repeated delivery as begun; how many began before and never ended."""
+
+        def unit(tx: Tx) -> int:
+            tx.execute(
+                "INSERT INTO attempts (stream, stream_seq, count) VALUES (?, ?, 1) "
+                "ON CONFLICT (stream, stream_seq) DO UPDATE SET count = attempts.count + 1",
+                (stream, seq),
+            )
+            row = tx.row("SELECT count FROM attempts WHERE stream = ? AND stream_seq = ?", (stream, seq))
+            return int(row[0]) - 1 if row else 0
+
+        return await self.database.write(unit)
+
+    async def end_attempt(self, stream: str, seq: int) -> None:
+        sql = "DELETE FROM attempts WHERE stream = ? AND stream_seq = ?"
+        await self.database.write(lambda tx: tx.execute(sql, (stream, seq)))
+
+    # ── outbox ───────────────────────────────────────────────────────────────────────────────
+
+    async def outbox(self, limit: int = 256) -> list[OutboxEntry]:
+        """The oldest messages that the bus has not acknowledged."""
+        sql = (
+            "SELECT o.seq, o.subject, o.msg_id, COALESCE(o.payload, t.body) FROM outbox o "
+            "LEFT JOIN trajectories t ON t.trajectory_id = o.ref ORDER BY o.seq LIMIT ?"
+        )
+        rows = await self.database.read(lambda tx: tx.rows(sql, (limit,)))
+        return [OutboxEntry(row[0], row[1], row[2], bytes(row[3] or b"")) for row in rows]
+
+    async def delivered(self, receipts: Sequence[Receipt]) -> None:
+        """The bus has these; remember where, in case they must be erased one day."""
+
+        def unit(tx: Tx) -> None:
+            for receipt in receipts:
+                row = tx.row("SELECT ref FROM outbox WHERE seq = ?", (receipt.seq,))
+                tx.execute("DELETE FROM outbox WHERE seq = ?", (receipt.seq,))
+                if row and row[0]:
+                    _carry(tx, receipt.stream, receipt.stream_seq, row[0])
+
+        await self.database.write(unit)
+
+    async def forget_carried(self, stream: str, before: int) -> None:
+        """The stream no longer holds messages before this one."""
+        sql = "DELETE FROM carried WHERE stream = ? AND stream_seq < ?"
+        await self.database.write(lambda tx: tx.execute(sql, (stream, before)))
+
+    # ── small things ─────────────────────────────────────────────────────────────────────────
+
+    async def counts(self) -> dict[str, int]:
+        """How many rows each table has; a table of a later stage counts zero."""
+
+        def unit(tx: Tx) -> dict[str, int]:
+            there = tables(tx)
+            return {
+                name: tx.rows(f"SELECT COUNT(*) FROM {name}")[0][0] if name in there else 0
+                for name in COUNTED
+            }
+
+        return await self.database.read(unit)
+
+    async def setting(self, name: str, default: bytes | None = None) -> bytes | None:
+        """A remembered value; with `default`, whoever comes first decides it for all."""
+
+        def unit(tx: Tx) -> bytes | None:
+            if default is not None:
+                tx.execute(
+                    "INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
+                    (name, default),
+                )
+            row = tx.row("SELECT value FROM settings WHERE name = ?", (name,))
+            return bytes(row[0]) if row else None
+
+        return await self.database.write(unit)
+
+    async def cursor(self, name: str) -> int:
+        row = await self.database.read(lambda tx: tx.row("SELECT seq FROM cursors WHERE name = ?", (name,)))
+        return int(row[0]) if row else 0
+
+    async def move_cursor(self, name: str, seq: int) -> None:
+        sql = (
+            "INSERT INTO cursors (name, seq) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET seq = excluded.seq"
+        )
+        await self.database.write(lambda tx: tx.execute(sql, (name, seq)))
+
+
+def astuple_flat(admitted: Admitted) -> tuple[Any, ...]:
+    """The fields in order, without the deep copy that `dataclasses.astuple` makes."""
+    return tuple(getattr(admitted, field.name) for field in fields(admitted))
+
+
+def tables(tx: Tx) -> set[str]:
+    """The names of the tables that exist."""
+    sql = (
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+        if tx.postgres
+        else "SELECT name FROM sqlite_master WHERE type = 'table'"
+    )
+    return {row[0] for row in tx.rows(sql)}
+
+
+def _post(tx: Tx, subject: str, msg_id: str, *, ref: str | None = None, payload: bytes | None = None) -> None:
+    tx.execute(
+        "INSERT INTO outbox (subject, msg_id, ref, payload) VALUES (?, ?, ?, ?)",
+        (subject, msg_id, ref, payload),
+    )
+
+
+def _carry(tx: Tx, stream: str, stream_seq: int, ref: str) -> None:
+    tx.execute(
+        "INSERT INTO carried (stream, stream_seq, ref) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        (stream, stream_seq, ref),
+    )
+
+
+def _stored(row: Row) -> StoredTrajectory:
+    seq, door, stored_us, *values = row
+    by_name = dict(zip((field.name for field in fields(Admitted)), values, strict=True))
+    by_name |= {
+        "content_hash": bytes(by_name["content_hash"]),
+        "body": bytes(by_name["body"]),
+        "started": moment(by_name["started"]),
+        "ended": moment(by_name["ended"]),
+        "infra_error": bool(by_name["infra_error"]),
+    }
+    return StoredTrajectory(seq, door, moment(stored_us), Admitted(**by_name))
+
+
+def _buried(row: Row) -> Buried:
+    seq, stage, body, replayed_us = row
+    replayed = moment(replayed_us) if replayed_us is not None else None
+    return Buried(seq, stage, decode(DeadLetter, bytes(body)), replayed)
+
+
+def _only_writer(folder: Path) -> IO[str]:
+    """Hold the directory's lock; whoever comes second is told who has it."""
+    lock = (folder / "lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        holder = lock.read().strip() or "unknown"
+        lock.close()
+        raise Misuse(
+            f"{folder} is in use by process {holder}: stop it, or give another directory with --data."
+        ) from None
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
+
+
+def open_store(folder: Path, url: str | None = None) -> SqlStore:
+    """The store to write to: PostgreSQL when `url` names it, else SQLite in `folder`."""
+    if url:
+        return SqlStore(_postgres(url))
+    lock = _only_writer(folder)
+    path = str(folder / "upswing.db")
+    return SqlStore(
+        Database(lambda: connect_sqlite(path), postgres=False, reader=lambda: connect_sqlite(path)), lock
+    )
+
+
+def in_memory() -> SqlStore:
+    """The store's twin for tests: the same code on a database that lives in memory."""
+    return SqlStore(Database(lambda: connect_sqlite(":memory:"), postgres=False))
+
+
+def read_only(folder: Path, url: str | None = None) -> SqlStore:
+    """The store to look at, beside a running loop or without one."""
+    if url:
+        return SqlStore(_postgres(url))
+    path = folder / "upswing.db"
+    if not path.exists():
+        raise Misuse(f"{folder} holds no loop yet: start one with `upswing up --data {folder}`.")
+
+
+    def connect() -> Any:
+        return connect_sqlite(str(path), read_only=True)
+
+    return SqlStore(Database(connect, postgres=False, reader=connect))
+
+
+def _postgres(url: str) -> Database:
+    return Database(lambda: connect_postgres(url), postgres=True, reader=lambda: connect_postgres(url))

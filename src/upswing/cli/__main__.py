@@ -1,0 +1,7 @@
+"""`python -m upswing.cli`"""
+
+import sys
+
+from upswing.cli import main
+
+sys.exit(main())

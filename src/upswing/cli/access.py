@@ -1,0 +1,81 @@
+"""Who may do what: keys, users, and the bus's roles."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+from typing import Any
+from urllib.parse import quote
+
+from upswing.cli.client import ask
+from upswing.errors import Misuse
+
+
+def keys(arguments: argparse.Namespace) -> int:
+    """List, make or revoke API keys."""
+    if arguments.action == "list":
+        found = ask(arguments.data, "GET", "/v1/keys")["keys"]
+        if arguments.json:
+            print(json.dumps(found, indent=2))
+        for key in [] if arguments.json else found:
+            state = f"revoked {key['revoked']}" if key["revoked"] else "works"
+            print(f"{key['key_id']:14} {key['scope']:9} {state:10} {key['name']}")
+        return 0
+    if not arguments.name:
+        raise Misuse(f"Say which: `upswing keys {arguments.action} NAME`.")
+    if arguments.action == "revoke":
+        ask(arguments.data, "DELETE", f"/v1/keys/{quote(arguments.name, safe='')}")
+        print(f"{arguments.name} no longer works.")
+        return 0
+    made = ask(arguments.data, "POST", "/v1/keys", {"name": arguments.name, "scope": arguments.scope})
+    print(json.dumps(made) if arguments.json else f"{made['key']}\nThis is shown once; only its hash is kept.")
+    return 0
+
+
+def _user(arguments: argparse.Namespace, method: str, path: str) -> Any:
+    return ask(arguments.data, method, path.format(quote(arguments.user, safe="")))
+
+
+def optout(arguments: argparse.Namespace) -> int:
+    """Stop recording a user."""
+    done = _user(arguments, "PUT", "/v1/optouts/{}")
+    print(json.dumps(done) if arguments.json else f"{done['user']} is no longer recorded.")
+    return 0
+
+
+def optin(arguments: argparse.Namespace) -> int:
+    """Record a user again."""
+    done = _user(arguments, "DELETE", "/v1/optouts/{}")
+    print(json.dumps(done) if arguments.json else f"{done['user']} is recorded.")
+    return 0
+
+
+def erase(arguments: argparse.Namespace) -> int:
+    """Erase everything of a user."""
+    done = _user(arguments, "DELETE", "/v1/users/{}/data")
+    if arguments.json:
+        print(json.dumps(done))
+        return 0
+    print(
+        f"Erased of {done['user']}: {done['trajectories']} trajectories, {done['feedback']} feedback, "
+        f"{done['dead_letters']} dead letters."
+    )
+    waiting = done["pending_stream_messages"] + done["pending_archive_copies"]
+    if waiting:
+        print(f"{waiting} copies elsewhere follow by themselves as soon as they can be reached.")
+    return 0
+
+
+def nats_config(arguments: argparse.Namespace) -> int:
+    """A server configuration with this directory's passwords, or with fresh ones."""
+    from upswing.adapters.nats.permissions import OPERATOR, server_config
+    from upswing.contracts.topics import ROLES
+
+    path = arguments.data / "secrets.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    passwords = {
+        role: known.get(f"nats_{role}") or secrets.token_urlsafe(32) for role in (OPERATOR, *ROLES)
+    }
+    print(server_config(passwords, listen=arguments.listen, store_dir=arguments.store_dir), end="")
+    return 0

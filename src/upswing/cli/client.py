@@ -1,0 +1,56 @@
+"""How does a command that writes reach the loop? Over HTTP, like everybody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from upswing.errors import Misuse, Transient
+
+
+def reach(folder: Path) -> tuple[str, str]:
+    """The address and the key of the loop: $AGENTGYM_RL_URL's, else that of the data directory."""
+    if url := os.environ.get("AGENTGYM_RL_URL"):
+        key = os.environ.get("AGENTGYM_RL_API_KEY")
+        if not key:
+            raise Misuse("AGENTGYM_RL_URL is set, but AGENTGYM_RL_API_KEY is not: set both.")
+        return url.rstrip("/"), key
+    path = folder / "running.json"
+    try:
+        running = json.loads(path.read_text())
+    except (OSError, ValueError):
+        raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.") from None
+    return running["http_url"], running["key"]
+
+
+def call(folder: Path, method: str, path: str, body: bytes | None = None, content_type: str = "application/json") -> bytes:
+    """The answer's body; a refusal becomes the loop's own sentence."""
+    url, key = reach(folder)
+    request = urllib.request.Request(  # noqa: S310 - the loop's own address
+        url + path, data=body, method=method,
+        headers={"Authorization": f"Bearer {key}", "Content-Type": content_type},
+    )  # fmt: skip
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
+            return bytes(answer.read())
+    except urllib.error.HTTPError as error:
+        raise Misuse(_sentence(error.read())) from None
+    except OSError as error:
+        raise Transient(f"The loop at {url} does not answer ({error}): is it running?") from None
+
+
+def ask(folder: Path, method: str, path: str, body: Any = None) -> Any:
+    """The same with JSON both ways."""
+    raw = call(folder, method, path, json.dumps(body).encode() if body is not None else None)
+    return json.loads(raw) if raw else None
+
+
+def _sentence(raw: bytes) -> str:
+    try:
+        return str(json.loads(raw)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return raw.decode(errors="replace")[:500] or "The loop refused without a word."

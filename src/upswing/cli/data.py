@@ -1,0 +1,176 @@
+"""What went in and what did not: import, export, redact, dead letters."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from upswing.cli.client import ask, call
+from upswing.errors import Misuse, Rejected
+
+_LINES_PER_REQUEST = 500
+_BYTES_PER_REQUEST = 16 * 1024 * 1024
+
+
+def import_files(arguments: argparse.Namespace) -> int:
+    """Send every line to the loop; lines in the table layout are turned into trajectories first."""
+    counts: dict[str, int] = {}
+    failed = 0
+    for name in arguments.files:
+        for batch in _batches(name):
+            numbers = [number for number, _ in batch]
+            body = b"\n".join(line for _, line in batch)
+            answer = call(arguments.data, "POST", "/v1/trajectories", body, "application/x-ndjson")
+            for result in map(json.loads, answer.splitlines()):
+                counts[result["result"]] = counts.get(result["result"], 0) + 1
+                if result["status"] != 202:
+                    failed += 1
+                    number = numbers[result["line"] - 1]
+                    print(f"{name}:{number}: {result['result']}: {result['detail']}", file=sys.stderr)
+    print(json.dumps(counts) if arguments.json else ", ".join(f"{n} {word}" for word, n in sorted(counts.items())) or "nothing to import")
+    return 1 if failed else 0
+
+
+def _batches(name: str) -> Iterator[list[tuple[int, bytes]]]:
+    batch: list[tuple[int, bytes]] = []
+    size = 0
+    with open(0 if name == "-" else name, "rb", closefd=name != "-") as file:  # noqa: PTH123
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            made = _as_contract(line.strip())
+            if batch and (len(batch) == _LINES_PER_REQUEST or size + len(made) > _BYTES_PER_REQUEST):
+                yield batch
+                batch, size = [], 0
+            batch.append((number, made))
+            size += len(made)
+    if batch:
+        yield batch
+
+
+def _as_contract(line: bytes) -> bytes:
+    """A row of the table layout as a trajectory; anything else goes as it is and is judged there."""
+    import msgspec
+
+    from upswing.contracts import canonical
+    from upswing.contracts.steps import is_table_row, trajectory_of_row
+
+    if b"stepsJson" not in line and b"steps_json" not in line:
+        return line
+    try:
+        tree = msgspec.json.decode(line)
+        return canonical(trajectory_of_row(tree)) if is_table_row(tree) else line
+    except (msgspec.DecodeError, Rejected, UnicodeDecodeError):
+        return line
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write what is stored to standard output."""
+    from upswing.adapters.sql.store import read_only
+    from upswing.config import read_surroundings
+    from upswing.contracts.steps import row_of_trajectory
+
+    async def run() -> None:
+        store = read_only(arguments.data, read_surroundings(os.environ).database_url)
+        try:
+            seq = arguments.after
+            while rows := await store.trajectories_after(seq, 200):
+                for row in rows:
+                    body = row.admitted.body
+                    if arguments.layout == "table":
+                        body = json.dumps(row_of_trajectory(json.loads(body), created_at=row.stored)).encode()
+                    sys.stdout.buffer.write(body + b"\n")
+                seq = rows[-1].seq
+            sys.stdout.buffer.flush()
+        finally:
+            store.close()
+
+    asyncio.run(run())
+    return 0
+
+
+def redact(arguments: argparse.Namespace) -> int:
+    """Standard input to standard output, with placeholders."""
+    from upswing.config import read_settings
+    from upswing.redact import explain, filter_text
+    from upswing.runtime import make_redactor
+
+    redactor = make_redactor(read_settings(arguments.data, os.environ))
+    source = open(0, encoding="utf-8", errors="replace", newline="", closefd=False)  # noqa: PTH123, SIM115
+    target = open(1, "w", encoding="utf-8", newline="", closefd=False)  # noqa: PTH123, SIM115
+    for part in filter_text(iter(lambda: source.read(1 << 20), ""), redactor):
+        target.write(part.value)
+        if arguments.explain:
+            for line in explain(part.findings):
+                print(line, file=sys.stderr)
+    target.flush()
+    return 0
+
+
+def dead(arguments: argparse.Namespace) -> int:
+    """List, show or replay what could not be taken."""
+    if arguments.action == "list":
+        return _list_dead(arguments)
+    if not arguments.id:
+        raise Misuse(f"Say which: `upswing dead {arguments.action} ID`; `upswing dead list` shows them.")
+    path = f"/v1/dead/{quote(arguments.id, safe='')}"
+    if arguments.action == "replay":
+        done = ask(arguments.data, "POST", f"{path}/replay")
+        print(json.dumps(done) if arguments.json else f"{done['id']}: {done['result']}")
+        return 0
+    letter = ask(arguments.data, "GET", path)
+    if arguments.json:
+        print(json.dumps(letter, indent=2))
+        return 0
+    for name, value in letter["letter"].items():
+        print(f"{name:12}{value}")
+    return 0
+
+
+def _list_dead(arguments: argparse.Namespace) -> int:
+    """From the store itself, so that it works when the loop does not run."""
+    from upswing.adapters.sql.store import read_only
+    from upswing.config import read_surroundings
+
+    async def run() -> list[dict[str, Any]]:
+        store = read_only(arguments.data, read_surroundings(os.environ).database_url)
+        try:
+            found = await store.dead(reason=arguments.reason, limit=arguments.limit)
+        finally:
+            store.close()
+        return [
+            {
+                "dead_id": str(buried.letter.dead_id),
+                "timestamp": buried.letter.timestamp.astimezone(UTC).isoformat(),
+                "stage": buried.stage,
+                "subject": buried.letter.subject,
+                "reason": buried.letter.reason,
+                "detail": buried.letter.detail,
+                "deliveries": buried.letter.deliveries,
+                "replayed": _moment(buried.replayed),
+            }
+            for buried in found
+        ]
+
+    letters = asyncio.run(run())
+    if arguments.json:
+        print(json.dumps(letters, indent=2))
+        return 0
+    for letter in letters:
+        print(f"{letter['dead_id']}  {letter['timestamp'][:19]}  {letter['reason']:14} {letter['detail'][:90]}")
+    if not letters:
+        print("No dead letters.")
+    return 0
+
+
+def _moment(value: datetime | None) -> str | None:
+    return value.isoformat() if value else None
+
+

@@ -1,0 +1,92 @@
+"""The loop itself: run it, reach it, count it, see it work."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Coroutine
+from dataclasses import asdict
+from typing import Any
+
+from upswing.errors import Misuse
+
+
+def run_async(work: Coroutine[Any, Any, int]) -> int:
+    """On the faster event loop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    return int(uvloop.run(work))
+
+
+def up(arguments: argparse.Namespace) -> int:
+    """Run until a signal comes."""
+    from upswing.config import read_settings, read_surroundings
+    from upswing.logs import set_up_logging
+    from upswing.runtime import Address, Loop, Running, make_redactor
+
+    settings = read_settings(arguments.data, os.environ)
+    surroundings = read_surroundings(os.environ)
+    redactor = make_redactor(settings)
+    set_up_logging(redactor)
+    address = Address(arguments.host, arguments.port, arguments.gateway_port, arguments.nats_port)
+
+    def started(running: Running) -> None:
+        print(f"Upswing is up at {running.http_url}, data in {running.data}.", flush=True)
+        print("`upswing info` says how to reach it; Ctrl-C stops it.", flush=True)
+
+    async def run() -> int:
+        loop = Loop(arguments.data, settings, surroundings, address, redactor=redactor)
+        return await loop.run_until_signalled(started)
+
+    return run_async(run())
+
+
+def info(arguments: argparse.Namespace) -> int:
+    """How to reach the running loop."""
+    from upswing.runtime import read_running
+
+    running = read_running(arguments.data)
+    if running is None:
+        raise Misuse(f"No loop is running in {arguments.data}: start it with `upswing up --data {arguments.data}`.")
+    if arguments.json:
+        print(json.dumps(asdict(running), indent=2))
+        return 0
+    for name in ("http_url", "gateway_url", "nats_url", "key", "data", "pid"):
+        print(f"{name:12} {getattr(running, name) or 'not running in this version'}")
+    return 0
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Counts, read from the store, whether the loop runs or not."""
+    from upswing.adapters.sql.store import read_only
+    from upswing.config import read_surroundings
+    from upswing.runtime import read_running
+
+    async def run() -> dict[str, int]:
+        store = read_only(arguments.data, read_surroundings(os.environ).database_url)
+        try:
+            return await store.counts()
+        finally:
+            store.close()
+
+    counts: dict[str, Any] = asyncio.run(run())
+    running = read_running(arguments.data) is not None
+    if arguments.json:
+        print(json.dumps({**counts, "running": running}))
+        return 0
+    print(f"{'running' if running else 'stopped'}: {arguments.data}")
+    for name, count in counts.items():
+        print(f"{name:14}{count:>10}")
+    return 0
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """The main job, shown once."""
+    from upswing.demo import run
+
+    return run_async(run(sys.stdout))

@@ -1,0 +1,58 @@
+"""What does collecting look like from outside? The trajectory series of `/metrics`."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_MOST_AGENT_TYPES = 50
+"""Agents invent profiles; beyond this many the rest are counted together as `other`."""
+
+
+class CollectMetrics:
+    """Counters of what came in, what was refused and why."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._collected = Counter(
+            "agent_rl_trajectories_collected_total", "Trajectories stored.",
+            ["agent_type", "task_domain"], registry=registry,
+        )  # fmt: skip
+        self._length = Histogram(
+            "agent_rl_trajectory_length", "Turns of a trajectory.",
+            buckets=(1, 3, 5, 10, 20, 50), registry=registry,
+        )  # fmt: skip
+        self._taken = Counter(
+            "upswing_messages_total", "Messages by door and what became of them.",
+            ["door", "outcome"], registry=registry,
+        )  # fmt: skip
+        self._refused = Counter(
+            "upswing_refused_total", "Messages refused, by reason.", ["door", "reason"], registry=registry
+        )
+        self._redactions = Counter(
+            "upswing_redactions_total", "Values replaced by a placeholder.", registry=registry
+        )
+        self._erased = Counter(
+            "upswing_stream_messages_erased_total", "Raw messages erased from a stream.", registry=registry
+        )
+        self.outbox = Gauge(
+            "upswing_outbox_pending", "Messages that the bus has not acknowledged.", registry=registry
+        )
+        self._agent_types: set[str] = set()
+
+    def stored(self, agent_type: str, domain: str, turns: int) -> None:
+        if agent_type not in self._agent_types and len(self._agent_types) >= _MOST_AGENT_TYPES:
+            agent_type = "other"
+        self._agent_types.add(agent_type)
+        self._collected.labels(agent_type, domain).inc()
+        self._length.observe(turns)
+
+    def taken(self, door: str, outcome: str) -> None:
+        self._taken.labels(door, outcome).inc()
+
+    def refused(self, door: str, reason: str) -> None:
+        self._refused.labels(door, reason).inc()
+
+    def redacted(self, findings: int) -> None:
+        self._redactions.inc(findings)
+
+    def erased(self) -> None:
+        self._erased.inc()

@@ -1,0 +1,166 @@
+"""The step-wise door: start, steps, end, for agents that cannot keep a trajectory in memory."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from upswing.collect.service import Intake, Outcome, OptOuts
+from upswing.collect.stepwise import LOOK_BACK, assemble, begin, clean_step, parse
+from upswing.contracts import canonical
+from upswing.errors import Conflict, Misuse, Rejected
+from upswing.ports import OpenStep, OpenTrajectory, StoredTrajectory, Taken
+from upswing.redact import Names, Redactor
+
+_REMEMBERED = 4096
+"""Open trajectories whose placeholders are kept in memory; of others they are read from the steps."""
+_OPTED_OUT = canonical({"opted_out": True})
+_DOOR = "steps"
+
+
+class Notebook(Protocol):
+    """Where open trajectories are kept."""
+
+    async def begin(self, trajectory_id: str, head: bytes, now: datetime) -> Taken: ...
+
+    async def find(self, trajectory_id: str, *, last: int | None = None) -> OpenTrajectory | None: ...
+
+    async def add(
+        self, trajectory_id: str, step: OpenStep, rewritten: tuple[OpenStep, ...], now: datetime
+    ) -> Taken: ...
+
+    async def close(self, trajectory_id: str) -> None: ...
+
+    async def stale(self, before: datetime, limit: int = 100) -> list[str]: ...
+
+
+class FindsTrajectories(Protocol):
+    async def trajectory(self, trajectory_id: str) -> StoredTrajectory | None: ...
+
+
+class StepwiseDoor:
+    """Takes a trajectory in pieces; every answer means that the piece is durable and clean."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        notebook: Notebook,
+        store: FindsTrajectories,
+        optouts: OptOuts,
+        redactor: Redactor,
+        *,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], UUID],
+    ) -> None:
+        self._intake = intake
+        self._notebook = notebook
+        self._store = store
+        self._optouts = optouts
+        self._redactor = redactor
+        self._clock = clock
+        self._new_id = new_id
+        self._names: OrderedDict[str, Names] = OrderedDict()
+
+    async def start(self, raw: bytes) -> Outcome:
+        """Open a trajectory."""
+        try:
+            told = parse(raw)
+            start = begin(told, self._redactor, new_id=str(self._new_id()), now=self._clock())
+            out = self._optouts.opted_out(start.user_id)
+            head = _OPTED_OUT if out else canonical(start.head)
+            taken = await self._notebook.begin(start.trajectory_id, head, self._clock())
+            if taken is Taken.CONFLICT:
+                raise Conflict(f"Trajectory {start.trajectory_id} is open with another start.")
+        except Rejected as error:
+            return await self._refuse(raw, error, "start")
+        return Outcome(Taken.OPTED_OUT if out else taken, id=start.trajectory_id)
+
+    async def step(self, trajectory_id: str, raw: bytes) -> Outcome:
+        """Add a step."""
+        known = await self._open(trajectory_id)
+        if known.head == _OPTED_OUT:
+            return Outcome(Taken.OPTED_OUT, id=trajectory_id)
+        try:
+            taken = await self._add(trajectory_id, known, raw)
+        except Rejected as error:
+            return await self._refuse(raw, error, f"{trajectory_id}/steps")
+        return Outcome(taken, id=trajectory_id)
+
+    async def end(self, trajectory_id: str, raw: bytes) -> Outcome:
+        """Close it: the steps become a trajectory and take the way of every other."""
+        if await self._store.trajectory(trajectory_id):
+            await self._notebook.close(trajectory_id)
+            return Outcome(Taken.KNOWN, id=trajectory_id)
+        known = await self._open(trajectory_id)
+        if known.head == _OPTED_OUT:
+            await self._notebook.close(trajectory_id)
+            return Outcome(Taken.OPTED_OUT, id=trajectory_id)
+        try:
+            end = parse(raw or b"{}")
+            steps = [msgspec.json.decode(step.body) for step in known.steps]
+            whole = assemble(msgspec.json.decode(known.head), steps, end, self._clock())
+        except Rejected as error:
+            return await self._refuse(raw, error, f"{trajectory_id}/end")
+        outcome = await self._intake.trajectory(whole, door=_DOOR, subject="/v1/trajectories/end")
+        if outcome.taken:
+            await self._notebook.close(trajectory_id)
+            self._names.pop(trajectory_id, None)
+        return outcome
+
+    async def end_stale(self, older_than: timedelta) -> int:
+        """End what nobody has added to for long; its steps are worth keeping."""
+        stale = await self._notebook.stale(self._clock() - older_than)
+        for trajectory_id in stale:
+            outcome = await self.end(trajectory_id, b'{"final_status": "timeout"}')
+            if outcome.taken is None:
+                await self._notebook.close(trajectory_id)
+        return len(stale)
+
+    async def _add(self, trajectory_id: str, known: OpenTrajectory, raw: bytes) -> Taken:
+        recent = known.steps[-LOOK_BACK:]
+        earlier = [msgspec.json.decode(step.body) for step in recent]
+        number = known.steps[-1].step + 1 if known.steps else 1
+        clean = clean_step(
+            parse(raw), earlier, self._redactor, self._names_of(trajectory_id, known),
+            now=self._clock(), next_number=number,
+        )  # fmt: skip
+        step = clean.step
+        place = step.get("stepNumber", step.get("step_number", number))
+        taken = await self._notebook.add(
+            trajectory_id,
+            OpenStep(place, canonical(step), sha256(raw).digest()),
+            tuple(
+                OpenStep(recent[i].step, canonical(tree), recent[i].raw_hash)
+                for i, tree in clean.rewritten.items()
+            ),
+            self._clock(),
+        )
+        if taken is Taken.CONFLICT:
+            raise Conflict(f"Step {place} of trajectory {trajectory_id} is known with other content.")
+        return taken
+
+    def _names_of(self, trajectory_id: str, known: OpenTrajectory) -> Names:
+        """The placeholders given so far; after a restart they go on after the highest one."""
+        names = self._names.get(trajectory_id)
+        if names is None:
+            names = Names.seen_in([known.head.decode(), *(step.body.decode() for step in known.steps)])
+            self._names[trajectory_id] = names
+            if len(self._names) > _REMEMBERED:
+                self._names.popitem(last=False)
+        self._names.move_to_end(trajectory_id)
+        return names
+
+    async def _open(self, trajectory_id: str) -> OpenTrajectory:
+        known = await self._notebook.find(trajectory_id)
+        if known is None:
+            raise Misuse(f"No trajectory {trajectory_id} is open: POST /v1/trajectories/start opens one.")
+        return known
+
+    async def _refuse(self, raw: bytes, error: Rejected, where: str) -> Outcome:
+        return await self._intake.bury(raw, error, door=_DOOR, subject=f"/v1/trajectories/{where}")

@@ -1,0 +1,101 @@
+"""How does a trajectory that is told step by step stay clean while it grows?
+
+Each step is redacted when it comes. A secret may be cut in two by the border between steps; its
+first half looks harmless until the second arrives. So a new step is redacted together with the
+last ones, and an earlier step that turns out to hold a part is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from upswing.contracts import canonical
+from upswing.contracts.steps import field, identity as trajectory_id_of, stamp, trajectory_of_steps
+from upswing.errors import Reason, Rejected
+from upswing.redact import Names, RedactionFailed, Redactor
+from upswing.redact.identity import identity
+
+LOOK_BACK = 3
+"""How many earlier steps a new one is read together with."""
+_IDENTITIES = {"agent": ("agentId", "agent_id"), "session": ("sessionId", "session_id"), "user": ("userId", "user_id")}
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A trajectory that begins: its id and its redacted head."""
+
+    trajectory_id: str
+    head: Tree
+    user_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanStep:
+    """A redacted step, and the earlier ones that it changed (by their place)."""
+
+    step: Tree
+    rewritten: dict[int, Tree]
+
+
+def parse(raw: bytes) -> Tree:
+    """A JSON object, or `Rejected`."""
+    try:
+        tree = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Rejected(Reason.MALFORMED, f"{error}.") from None
+    except RecursionError:
+        raise Rejected(Reason.TOO_DEEP, "The message is nested too deeply.") from None
+    if not isinstance(tree, dict):
+        raise Rejected(Reason.SCHEMA, "A JSON object is needed.")
+    return tree
+
+
+def begin(told: Tree, redactor: Redactor, *, new_id: str, now: datetime) -> Start:
+    """The head of a trajectory; what it does not say is filled in."""
+    if not isinstance(field(told, "agentId"), str):
+        raise Rejected(Reason.SCHEMA, "The start needs an `agent_id`.")
+    head = {"trajectory_id": new_id, "start_time": stamp(now)} | told
+    names = {
+        key: identity(redactor, kind, head[key])
+        for kind, keys in _IDENTITIES.items()
+        for key in keys
+        if isinstance(head.get(key), str)
+    }
+    rest = {key: value for key, value in head.items() if key not in names}
+    clean = dict(_redacted(redactor, rest, Names())) | names
+    user = field(clean, "userId")
+    return Start(trajectory_id_of(str(field(clean, "trajectoryId"))), clean, user if isinstance(user, str) else None)
+
+
+def clean_step(
+    step: Tree, earlier: Sequence[Tree], redactor: Redactor, names: Names, *, now: datetime, next_number: int
+) -> CleanStep:
+    """The step, redacted together with the last ones before it."""
+    number = field(step, "stepNumber")
+    if number is None:
+        step = step | {"step_number": next_number}
+    elif not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise Rejected(Reason.SCHEMA, "`step_number` is a whole number from 0.")
+    if field(step, "timestamp") is None:
+        step = step | {"timestamp": stamp(now)}
+    *before, clean = _redacted(redactor, [*earlier, step], names)
+    rewritten = {place: tree for place, tree in enumerate(before) if tree != earlier[place]}
+    return CleanStep(clean, rewritten)
+
+
+def assemble(head: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], end: Mapping[str, Any], now: datetime) -> bytes:
+    """The whole trajectory as a message, ready for admission like any other."""
+    return canonical(trajectory_of_steps(head, steps, {"end_time": stamp(now)} | dict(end)))
+
+
+def _redacted(redactor: Redactor, tree: Any, names: Names) -> Any:
+    try:
+        return redactor.tree(tree, names).value
+    except RedactionFailed as error:
+        raise Rejected(Reason.REDACTION_FAILED, f"The redactor gave up, so nothing is kept: {error}") from None

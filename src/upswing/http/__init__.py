@@ -1,0 +1,1 @@
+"""What does the loop answer on its port? Routes as data, one small ASGI application."""

@@ -1,0 +1,164 @@
+"""The agents' door: trajectories whole, in lines or in steps, and feedback."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from upswing.collect.service import Intake, Outcome
+from upswing.collect.steps_service import StepwiseDoor
+from upswing.contracts.feedback import FEEDBACK_RULES, Feedback
+from upswing.contracts.schema import schema
+from upswing.contracts.steps import identity as trajectory_id_of
+from upswing.contracts.trajectory import Trajectory
+from upswing.errors import Reason, Rejected
+from upswing.http.app import JSON, LINES, Problem, Request, Response, Route, answer, problem, status_of
+
+AGENT = frozenset({"agent", "operator"})
+LINES_LIMIT = 64 * 1024 * 1024
+_CHUNK = 128
+_ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
+
+
+class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """It is durable: it will not be lost, and sending it again changes nothing."""
+
+    result: str
+    """`stored`, `known`, `opted_out` or `erased`."""
+    id: str
+    trajectory_id: str | None = None
+    feedback_id: str | None = None
+
+
+class LineResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one line."""
+
+    line: int
+    status: int
+    """What a request with this line alone would have been answered."""
+    result: str
+    trajectory_id: str | None = None
+    detail: str | None = None
+
+
+_REFUSALS = {
+    400: ("Not JSON, or nested too deeply.", Problem),
+    409: ("The id is known with other content; the stored one stays.", Problem),
+    413: ("Too large.", Problem),
+    422: ("JSON, but not what the contract says.", Problem),
+}
+_TAKEN = {202: ("Durable.", Accepted), **_REFUSALS}
+_STEP_ANSWERS = {**_TAKEN, 404: ("No such trajectory is open.", Problem)}
+_OPEN_OBJECT = {"type": "object"}
+_START = {
+    "type": "object",
+    "anyOf": [
+        {"required": ["agent_id"], "properties": {"agent_id": {"type": "string"}}},
+        {"required": ["agentId"], "properties": {"agentId": {"type": "string"}}},
+    ],
+}
+
+
+class Doors:
+    """The handlers of the agents' endpoints."""
+
+    def __init__(self, intake: Intake, steps: StepwiseDoor) -> None:
+        self._intake = intake
+        self._steps = steps
+
+    def routes(self) -> list[Route]:
+        most = self._intake.limits.max_bytes
+        step_id = {"trajectory_id": _ID}
+        return [
+            Route(
+                "POST", "/v1/trajectories", "Hand over one trajectory, or many as JSON lines.",
+                self.trajectories, AGENT,
+                takes={JSON: _inline(schema(Trajectory)), LINES: {"type": "string"}},
+                answers={**_TAKEN, 207: ("Some lines were refused; a result per line.", LINES)},
+                max_body=LINES_LIMIT,
+            ),
+            Route(
+                "POST", "/v1/trajectories/start", "Open a trajectory that is told step by step.",
+                self.start, AGENT, takes={JSON: _START}, answers=_TAKEN, max_body=most,
+            ),
+            Route(
+                "POST", "/v1/trajectories/{trajectory_id}/steps", "Add a step.",
+                self.step, AGENT, takes={JSON: _OPEN_OBJECT}, answers=_STEP_ANSWERS, params=step_id, max_body=most,
+            ),
+            Route(
+                "POST", "/v1/trajectories/{trajectory_id}/end", "End it: the steps become a trajectory.",
+                self.end, AGENT, takes={JSON: _OPEN_OBJECT}, answers=_STEP_ANSWERS, params=step_id, max_body=most,
+            ),
+            Route(
+                "POST", "/v1/feedback", "Say what a user thought of it, also days later.",
+                self.feedback, AGENT, takes={JSON: _inline(schema(Feedback)) | FEEDBACK_RULES}, answers=_TAKEN,
+                max_body=most,
+            ),
+        ]  # fmt: skip
+
+    async def trajectories(self, request: Request) -> Response:
+        if request.content_type == LINES:
+            return await self._lines(request.body)
+        return reply(await self._intake.trajectory(request.body, door="http", subject="/v1/trajectories"))
+
+    async def _lines(self, body: bytes) -> Response:
+        lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+        results: list[LineResult] = []
+        for place in range(0, len(lines), _CHUNK):
+            tasks = []
+            for number, line in lines[place : place + _CHUNK]:
+                tasks.append(asyncio.create_task(self._line(number, line)))
+                await asyncio.sleep(0)  # lets other requests in between
+            results += await asyncio.gather(*tasks)
+        status = 202 if all(result.status == 202 for result in results) else 207
+        return Response(status, msgspec.json.Encoder().encode_lines(results), LINES)
+
+    async def _line(self, number: int, line: bytes) -> LineResult:
+        outcome = await self._intake.trajectory(line, door="http", subject="/v1/trajectories")
+        if outcome.rejected:
+            error = outcome.rejected
+            return LineResult(number, status_of(error.reason), error.reason, detail=error.detail)
+        return LineResult(number, 202, outcome.word, trajectory_id=outcome.id)
+
+    async def start(self, request: Request) -> Response:
+        return reply(await self._steps.start(request.body))
+
+    async def step(self, request: Request) -> Response:
+        return reply(await self._steps.step(trajectory_id_of(request.params["trajectory_id"]), request.body))
+
+    async def end(self, request: Request) -> Response:
+        return reply(await self._steps.end(trajectory_id_of(request.params["trajectory_id"]), request.body))
+
+    async def feedback(self, request: Request) -> Response:
+        principal = request.principal.key_id if request.principal else "unknown"
+        outcome = await self._intake.feedback(
+            request.body, door="http", subject="/v1/feedback", principal=principal
+        )
+        return reply(outcome, name="feedback_id")
+
+
+def reply(outcome: Outcome, name: str = "trajectory_id") -> Response:
+    """The answer to one message: 202 means durable."""
+    if outcome.rejected:
+        error = outcome.rejected
+        return problem(status_of(error.reason), error.reason, error.detail)
+    if outcome.id is None:
+        raise Rejected(Reason.SCHEMA, "The message has no id.")
+    return answer(202, Accepted(outcome.word, outcome.id, **{name: outcome.id}))
+
+
+def _inline(tree: dict[str, Any]) -> dict[str, Any]:
+    """A message's schema as part of another document: its definitions move along, nested."""
+    parts = tree["$defs"]
+
+    def resolve(node: Any) -> Any:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                return resolve(parts[node["$ref"].rpartition("/")[2]])
+            return {key: resolve(value) for key, value in node.items() if key not in {"$defs", "$schema", "$id"}}
+        return [resolve(item) for item in node] if isinstance(node, list) else node
+
+    made: dict[str, Any] = resolve(tree)
+    return made

@@ -1,0 +1,275 @@
+"""The operator's door: keys, opt-outs, erasure, dead letters, and how it all stands."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from upswing import __version__
+from upswing.adapters.sql.keys import Keys
+from upswing.adapters.sql.users import Users
+from upswing.collect.service import Intake
+from upswing.contracts import DeadLetter
+from upswing.contracts.topics import FEEDBACK
+from upswing.errors import Misuse, Reason, Rejected
+from upswing.http.app import JSON, Problem, Request, Response, Route, answer
+from upswing.http.doors import Accepted, reply
+from upswing.ports import Buried, StoredTrajectory
+from upswing.redact import Redactor
+from upswing.redact.identity import identity
+
+OPERATOR = frozenset({"operator"})
+READER = frozenset({"reader", "operator"})
+SCOPES = ("agent", "operator", "reader")
+_ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
+_NOT_FOUND = {404: ("There is no such thing.", Problem)}
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Is it alive, and what does it reach?"""
+
+    status: str
+    """`ok`, or `degraded` while the bus is away (the HTTP door goes on)."""
+    version: str
+    bus: bool
+
+
+class NewKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The wish for a key."""
+
+    name: str
+    scope: str
+
+
+class MadeKey(msgspec.Struct, frozen=True):
+    """A new key. It is shown once; only its hash is kept."""
+
+    key_id: str
+    name: str
+    scope: str
+    key: str
+
+
+class KeyInfo(msgspec.Struct, frozen=True):
+    """A key, without the key."""
+
+    key_id: str
+    name: str
+    scope: str
+    created: datetime
+    revoked: datetime | None
+
+
+class KeyList(msgspec.Struct, frozen=True):
+    keys: list[KeyInfo]
+
+
+class OptOut(msgspec.Struct, frozen=True):
+    """Whether a user is recorded."""
+
+    user: str
+    opted_out: bool
+
+
+class Erasure(msgspec.Struct, frozen=True):
+    """What was erased, and what waits because a part is away just now."""
+
+    user: str
+    trajectories: int
+    feedback: int
+    dead_letters: int
+    pending_stream_messages: int
+    pending_archive_copies: int
+
+
+class DeadInfo(msgspec.Struct, frozen=True):
+    stage: str
+    replayed: datetime | None
+    letter: DeadLetter
+
+
+class DeadList(msgspec.Struct, frozen=True):
+    dead: list[DeadInfo]
+
+
+class Store(Protocol):
+    async def counts(self) -> dict[str, int]: ...
+
+    async def trajectory(self, trajectory_id: str) -> StoredTrajectory | None: ...
+
+    async def dead(self, *, reason: str | None = None, limit: int = 100) -> list[Buried]: ...
+
+    async def dead_letter(self, dead_id: str) -> Buried | None: ...
+
+    async def mark_replayed(self, dead_id: str, now: datetime) -> None: ...
+
+
+class Operations:
+    """The handlers of the operator's endpoints."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        users: Users,
+        intake: Intake,
+        redactor: Redactor,
+        registry: CollectorRegistry,
+        *,
+        sweep: Callable[[], Awaitable[tuple[int, int]]],
+        bus_connected: Callable[[], bool],
+        clock: Callable[[], datetime],
+        new_key: Callable[[], tuple[str, str]],
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._users = users
+        self._intake = intake
+        self._redactor = redactor
+        self._registry = registry
+        self._sweep = sweep
+        self._bus_connected = bus_connected
+        self._clock = clock
+        self._new_key = new_key
+
+    def routes(self) -> list[Route]:
+        user, dead, key = {"user": _ID}, {"dead_id": _ID}, {"key_id": _ID}
+        limit = {"limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "reason": {"type": "string"}}
+        bad = {422: ("The request is not what it should be.", Problem), 400: ("Not JSON.", Problem)}
+        return [
+            Route("GET", "/health", "Is it alive?", self.health, frozenset(), answers={200: ("It is.", Health)}),
+            Route("GET", "/metrics", "Prometheus metrics.", self.metrics, frozenset(),
+                  answers={200: ("The series.", CONTENT_TYPE_LATEST)}),
+            Route("GET", "/v1/status", "How many of everything.", self.status, READER,
+                  answers={200: ("Counts.", {"type": "object", "additionalProperties": {"type": "integer"}})}),
+            Route("GET", "/v1/trajectories/{trajectory_id}", "A stored trajectory.", self.trajectory, READER,
+                  params={"trajectory_id": _ID}, answers={200: ("It.", {"type": "object"}), **_NOT_FOUND}),
+            Route("GET", "/v1/dead", "The newest dead letters.", self.dead, READER, query=limit,
+                  answers={200: ("They.", DeadList), 422: bad[422]}),
+            Route("GET", "/v1/dead/{dead_id}", "A dead letter.", self.dead_letter, READER, params=dead,
+                  answers={200: ("It.", DeadInfo), **_NOT_FOUND}),
+            Route("POST", "/v1/dead/{dead_id}/replay", "Try a dead letter again.", self.replay, OPERATOR, params=dead,
+                  answers={202: ("It was taken this time.", Accepted), **_NOT_FOUND,
+                           409: ("It conflicts.", Problem), 413: ("Too large.", Problem), **bad}),
+            Route("GET", "/v1/keys", "All keys.", self.keys, OPERATOR, answers={200: ("They.", KeyList)}),
+            Route("POST", "/v1/keys", "Make a key.", self.add_key, OPERATOR,
+                  takes={JSON: _NEW_KEY}, answers={201: ("Shown once.", MadeKey), **bad}),
+            Route("DELETE", "/v1/keys/{key_id}", "Revoke a key.", self.revoke, OPERATOR, params=key,
+                  answers={204: ("It no longer works.", None), **_NOT_FOUND}),
+            Route("PUT", "/v1/optouts/{user}", "Stop recording a user.", self.opt_out, OPERATOR, params=user,
+                  answers={200: ("Done.", OptOut)}),
+            Route("DELETE", "/v1/optouts/{user}", "Record a user again.", self.opt_in, OPERATOR, params=user,
+                  answers={200: ("Done.", OptOut)}),
+            Route("DELETE", "/v1/users/{user}/data", "Erase everything of a user.", self.erase, OPERATOR, params=user,
+                  answers={200: ("Erased; what is pending follows by itself.", Erasure)}),
+        ]  # fmt: skip
+
+    async def health(self, _: Request) -> Response:
+        bus = self._bus_connected()
+        return answer(200, Health("ok" if bus else "degraded", __version__, bus))
+
+    async def metrics(self, _: Request) -> Response:
+        return Response(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+
+    async def status(self, _: Request) -> Response:
+        return answer(200, await self._store.counts())
+
+    async def trajectory(self, request: Request) -> Response:
+        found = await self._store.trajectory(request.params["trajectory_id"])
+        if found is None:
+            raise Misuse("No trajectory with this id is stored.")
+        return Response(200, found.admitted.body)
+
+    async def dead(self, request: Request) -> Response:
+        text = request.query.get("limit", "100")
+        if not text.isdecimal() or not 1 <= int(text) <= 1000:
+            raise Rejected(Reason.SCHEMA, "`limit` is a number from 1 to 1000.")
+        found = await self._store.dead(reason=request.query.get("reason"), limit=int(text))
+        return answer(200, DeadList([_info(buried) for buried in found]))
+
+    async def dead_letter(self, request: Request) -> Response:
+        return answer(200, _info(await self._buried(request)))
+
+    async def replay(self, request: Request) -> Response:
+        """Admit the kept payload again: after an upgrade or an opt-in it may pass."""
+        buried = await self._buried(request)
+        payload = buried.letter.payload
+        if payload is msgspec.UNSET or not payload:
+            raise Rejected(Reason.SCHEMA, "This dead letter has no payload that could be tried again.")
+        raw = payload.encode()
+        if buried.letter.subject in {FEEDBACK, "/v1/feedback"}:
+            principal = request.principal.key_id if request.principal else "replay"
+            outcome = await self._intake.feedback(raw, door="replay", principal=principal)
+        else:
+            outcome = await self._intake.trajectory(raw, door="replay")
+        if outcome.taken:
+            await self._store.mark_replayed(str(buried.letter.dead_id), self._clock())
+        return reply(outcome)
+
+    async def _buried(self, request: Request) -> Buried:
+        found = await self._store.dead_letter(request.params["dead_id"])
+        if found is None:
+            raise Misuse("There is no dead letter with this id; `upswing dead list` shows them.")
+        return found
+
+    async def keys(self, _: Request) -> Response:
+        found = [KeyInfo(key.key_id, key.name, key.scope, key.created, key.revoked) for key in self._keys.list()]
+        return answer(200, KeyList(found))
+
+    async def add_key(self, request: Request) -> Response:
+        try:
+            wish = msgspec.json.decode(request.body, type=NewKey)
+        except msgspec.ValidationError as error:
+            raise Rejected(Reason.SCHEMA, f"{error}.") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Rejected(Reason.MALFORMED, f"{error}.") from None
+        if wish.scope not in SCOPES or not 1 <= len(wish.name) <= 100:
+            raise Rejected(Reason.SCHEMA, f"`scope` is one of {', '.join(SCOPES)}, `name` has 1 to 100 characters.")
+        key_id, key = self._new_key()
+        await self._keys.add(key_id, wish.name, wish.scope, key, self._clock())
+        return answer(201, MadeKey(key_id, wish.name, wish.scope, key))
+
+    async def revoke(self, request: Request) -> Response:
+        if not await self._keys.revoke(request.params["key_id"], self._clock()):
+            raise Misuse("There is no working key with this id; `upswing keys list` shows them.")
+        return Response(204, b"")
+
+    async def opt_out(self, request: Request) -> Response:
+        user = self._user(request)
+        await self._users.opt_out(user, self._clock())
+        return answer(200, OptOut(user, opted_out=True))
+
+    async def opt_in(self, request: Request) -> Response:
+        user = self._user(request)
+        await self._users.opt_in(user)
+        return answer(200, OptOut(user, opted_out=False))
+
+    async def erase(self, request: Request) -> Response:
+        user = self._user(request)
+        gone = await self._users.erase(user, self._clock())
+        messages, copies = await self._sweep()
+        return answer(200, Erasure(user, gone.trajectories, gone.feedback, gone.dead_letters, messages, copies))
+
+    def _user(self, request: Request) -> str:
+        """The id under which we know the user: an e-mail address, say, is known by its pseudonym."""
+        return identity(self._redactor, "user", request.params["user"])
+
+
+_NEW_KEY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 100},
+        "scope": {"enum": list(SCOPES)},
+    },
+    "required": ["name", "scope"],
+    "additionalProperties": False,
+}
+
+
+def _info(buried: Buried) -> DeadInfo:
+    return DeadInfo(buried.stage, buried.replayed, buried.letter)

@@ -1,0 +1,163 @@
+"""What do the stages need from the world? Small promises, and the values that cross them.
+
+`adapters` keeps the promises: `adapters.sql` the store's (an in-memory SQLite database is its
+twin for tests), `adapters.nats` the bus's, `adapters.archive` the archive's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from upswing.contracts import DeadLetter
+
+
+class Taken(StrEnum):
+    """What became of something that was handed in."""
+
+    STORED = "stored"
+    KNOWN = "known"
+    """The same id with the same content: nothing was to do."""
+    CONFLICT = "conflict"
+    """The same id with other content: the first one stays."""
+    ERASED = "erased"
+    """Its user had it erased; it does not come back."""
+    OPTED_OUT = "opted_out"
+    """Its user does not want to be recorded: dropped and counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A trajectory ready to be stored: valid, redacted, in canonical spelling, enriched."""
+
+    trajectory_id: str
+    content_hash: bytes
+    body: bytes
+    agent_id: str
+    session_id: str
+    user_id: str | None
+    agent_type: str
+    domain: str
+    complexity: float
+    window_id: str
+    scenario_id: str
+    episode_id: str | None
+    model: str
+    started: datetime
+    ended: datetime
+    turns: int
+    infra_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedFeedback:
+    """A user's word ready to be stored."""
+
+    feedback_id: str
+    content_hash: bytes
+    body: bytes
+    trajectory_id: str | None
+    episode_id: str | None
+    inference_id: str | None
+    user_id: str | None
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTrajectory:
+    """A trajectory as it stands in the store."""
+
+    seq: int
+    door: str
+    stored: datetime
+    admitted: Admitted
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    """A message that follows from a commit and has not been acknowledged by the bus."""
+
+    seq: int
+    subject: str
+    msg_id: str
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The bus took an outbox entry and keeps it there."""
+
+    seq: int
+    stream: str
+    stream_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buried:
+    """A dead letter in the store."""
+
+    seq: int
+    stage: str
+    letter: DeadLetter
+    replayed: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A message of a stream, on its way through a stage."""
+
+    stream: str
+    subject: str
+    seq: int
+    deliveries: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """A step as it was stored: redacted, with the hash of what was sent."""
+
+    step: int
+    body: bytes
+    raw_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTrajectory:
+    """A trajectory that has begun and not ended."""
+
+    head: bytes
+    steps: tuple[OpenStep, ...]
+
+
+class CollectStore(Protocol):
+    """What `collect` asks of the store. Every write is durable when it returns."""
+
+    async def take(
+        self, admitted: Admitted, *, door: str, now: datetime, stream_seq: int | None, announce: bool
+    ) -> Taken:
+        """Store it once; `announce` puts the clean form into the outbox."""
+        ...
+
+    async def take_feedback(self, admitted: AdmittedFeedback, *, now: datetime, announce: bool) -> Taken: ...
+
+    async def known(self, hashes: Sequence[bytes]) -> set[bytes]:
+        """Which of these contents are stored already, byte for byte?"""
+        ...
+
+    async def note_carried(self, stream: str, pairs: Sequence[tuple[int, bytes]]) -> None:
+        """Remember which messages of `stream` carry which stored content."""
+        ...
+
+    async def bury(self, letter: DeadLetter, *, stage: str) -> None:
+        """Keep a dead letter and announce it."""
+        ...
+
+    async def begin_attempt(self, stream: str, seq: int) -> int:
+        """Mark a repeated delivery as begun; how many began before and never ended."""
+        ...
+
+    async def end_attempt(self, stream: str, seq: int) -> None: ...

@@ -1,0 +1,243 @@
+"""What else could this text be, if it were decoded?
+
+The engine marks places; each mark grows to the whole run around it (the same run whatever the
+mark), the run is decoded, and the result becomes a piece of the next layer. Base64 and hex are
+replaced as a whole; escapes keep their positions, so that only the value itself is replaced.
+"""
+
+from __future__ import annotations
+
+import binascii
+import html
+import re
+
+from .fold import HIDDEN
+from .layer import WHOLE, Builder, Chunk, Layer
+
+_B64 = re.compile(r"[A-Za-z0-9+/_\-]*")
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_SPACED = re.compile(r"[0-9a-fA-F :,x\-]*")
+_PAIR = re.compile(r"(?:0x)?([0-9a-fA-F]{2})")
+_BREAK = r"(?:\r?\n|(?:\\{1,3}r)?\\{1,3}n)[ \t]{0,8}"
+_BREAKS = re.compile(_BREAK)
+_BREAK_BACK = re.compile(r"[ \t]{0,8}(?:\n\r?|n\\{1,3}(?:r\\{1,3})?)")
+_WRAPPED = re.compile(
+    rf"[A-Za-z0-9+/_\-]{{16,}}+(?:{_BREAK}[A-Za-z0-9+/_\-]{{16,}}+)*+(?:{_BREAK}[A-Za-z0-9+/_\-]+)?={{0,2}}"
+    r"|[A-Za-z0-9+/_\-]+={0,2}"
+)
+_PRINTABLE = re.compile(rb"[\t\n\r -~]{8,}")
+_URL_SAFE = str.maketrans("-_", "+/")
+_UNIT = re.compile(
+    r"(?=[%\\&\"'\x1b])(?:(?P<percent>(?:%[0-9a-fA-F]{2})+)|(?P<u>(?:\\u[0-9a-fA-F]{4})+)|(?P<x>(?:\\x[0-9a-fA-F]{2})+)"
+    r"|(?P<U>(?:\\U0000[0-9a-fA-F]{4})+)|(?P<o>(?:\\[01][0-7]{2})+)|\\u\{(?P<brace>[0-9a-fA-F]{1,4})\}"
+    r"|(?P<back>\\[/\\\"'])|(?P<entity>&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-z]{2,8});)"
+    r"|(?P<concat>[\"'][ \t]{0,8}(?:\+[ \t]{0,8}\\?\n?[ \t]{0,32}|\\?\n[ \t]{0,32}\+?[ \t]{0,8})[\"'])"
+    r"|(?P<ansi>\x1b\[[0-9;]{0,16}[mK]))"
+)
+_STRIDES = {"percent": 3, "u": 6, "x": 4, "U": 10, "o": 4}
+_FORMS = {"percent": "percent", "entity": "entity", "concat": "concat", "ansi": "ansi"}
+_BEFORE, _AFTER = 400, 800
+"""Characters around an escape that are read with it."""
+_MOST_UNITS = 2048
+
+
+class Dense(Exception):  # noqa: N818 - a signal, turned into an overflow by the scanner
+    """One region holds more escapes than an honest text; `at` lies inside it."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def decode(layer: Layer, marks: dict[str, list[int]], into: Builder) -> None:
+    """Add to `into` everything that the marked places of `layer` may stand for."""
+    _runs(layer, marks.get("base64", []), "base64", into)
+    _runs(layer, marks.get("hex", []), "hex", into)
+    _runs(layer, marks.get("hex-spaced", []), "hex-spaced", into)
+    _regions(layer, marks.get("units", []), into)
+    if HIDDEN in layer.text:
+        _visible(layer, into)
+
+
+def _form(layer: Layer, piece: int, form: str) -> str:
+    return f"{layer.forms[piece]}+{form}" if layer.forms[piece] else form
+
+
+def _runs(layer: Layer, marks: list[int], name: str, into: Builder) -> None:
+    done = -1
+    for mark in marks:
+        if mark < done:
+            continue
+        piece = layer.piece(mark)
+        floor, roof = max(layer.starts[piece], done), layer.ends[piece]
+        if not floor <= mark < roof:
+            continue
+        start, end, texts = _FINDERS[name](layer.text, mark, floor, roof)
+        done = max(end, mark + 1)
+        form = _form(layer, piece, name.partition("-")[0])
+        for text in texts:
+            into.add([Chunk(text, start, end, WHOLE)], form, split=layer.split[piece])
+
+
+def _back(text: str, at: int, floor: int, allowed: re.Pattern[str]) -> int:
+    """Where does the run of allowed characters that ends at `at` begin?"""
+    step = 128
+    while at > floor:
+        low = max(floor, at - step)
+        length = allowed.match(text[low:at][::-1]).end()  # type: ignore[union-attr]
+        at -= length
+        if at > low:
+            break
+        step *= 4
+    return at
+
+
+def _base64(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
+    start = _token_start(text, mark, floor)
+    while True:  # over the line breaks of a wrapped block
+        gap = _BREAK_BACK.match(text[max(floor, start - 20) : start][::-1])
+        stop = start - gap.end() if gap else start
+        earlier = _token_start(text, stop, floor)
+        if not gap or stop - earlier < 16:
+            break
+        start = earlier
+    run = _WRAPPED.match(text, start, roof)
+    if run is None:
+        return mark, mark + 1, []
+    body = run.group(0)
+    if "\n" in body or "\\" in body:
+        body = _BREAKS.sub("", body)
+    return start, run.end(), _unbase64(body.rstrip("=").translate(_URL_SAFE))
+
+
+def _token_start(text: str, at: int, floor: int) -> int:
+    start = _back(text, at, floor, _B64)
+    if floor < start < at and text[start - 1] == "\\" and text[start] in "nrt":
+        start += 1
+    return start
+
+
+def _unbase64(body: str) -> list[str]:
+    """Every text the run may hold; its first characters may belong to something else."""
+    texts: list[str] = []
+    for phase in range(4):
+        part = body[phase : len(body) - ((len(body) - phase) % 4 == 1)]
+        data = binascii.a2b_base64(part + "=" * (-len(part) % 4))
+        found, clean = texts_of(data)
+        if clean:
+            return found
+        texts += found
+    return texts
+
+
+def texts_of(data: bytes) -> tuple[list[str], bool]:
+    """The readable parts of some bytes, and whether they are readable as a whole."""
+    if data.count(0) * 3 > len(data):
+        data = data.replace(b"\0", b"")  # UTF-16 of ASCII text
+    parts = _PRINTABLE.findall(data)
+    if not parts:
+        return [], False
+    try:
+        whole = data.decode()
+    except UnicodeDecodeError:
+        return [part.decode("ascii") for part in parts], False
+    return [whole], True
+
+
+def _hex(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
+    start = _back(text, mark, floor, _HEX)
+    end = _HEX.match(text, mark, roof).end()  # type: ignore[union-attr]
+    texts: list[str] = []
+    for phase in (0, 1):
+        size = (end - start - phase) // 2 * 2
+        found, clean = texts_of(bytes.fromhex(text[start + phase : start + phase + size]))
+        texts += found
+        if clean:
+            break
+    return start, end, texts
+
+
+def _spaced(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
+    start = _back(text, mark, floor, _SPACED)
+    end = _SPACED.match(text, mark, roof).end()  # type: ignore[union-attr]
+    first, last = _PAIR.search(text, start, end), end
+    start = first.start() if first else start
+    while last > start and text[last - 1] in " :,x-":
+        last -= 1
+    return start, last, texts_of(bytes.fromhex("".join(_PAIR.findall(text, start, last))))[0]
+
+
+_FINDERS = {"base64": _base64, "hex": _hex, "hex-spaced": _spaced}
+
+
+def _regions(layer: Layer, marks: list[int], into: Builder) -> None:
+    """Unescape the surroundings of the marks, each region once."""
+    i = 0
+    while i < len(marks):
+        piece = layer.piece(marks[i])
+        floor, roof = layer.starts[piece], layer.ends[piece]
+        low = max(floor, marks[i] - _BEFORE)
+        while i + 1 < len(marks) and marks[i + 1] < min(roof, marks[i] + _AFTER + _BEFORE):
+            i += 1
+        high = min(roof, marks[i] + _AFTER)
+        i += 1
+        chunks, form = unescape(layer.text, low, high)
+        if len(chunks) > 1:
+            into.add(chunks, _form(layer, piece, form), split=layer.split[piece])
+
+
+def unescape(text: str, low: int, high: int) -> tuple[list[Chunk], str]:
+    """One level of escapes undone; chunks know where they came from.
+
+    >>> chunks, form = unescape("a%40b", 0, 5)
+    >>> "".join(chunk.text for chunk in chunks), form
+    ('a@b', 'percent')
+    """
+    chunks: list[Chunk] = []
+    form, at = "escape", low
+    for match in _UNIT.finditer(text, low, high):
+        if len(chunks) > _MOST_UNITS + (high - low) // 64:
+            raise Dense(low)
+        if match.start() > at:
+            chunks.append(Chunk(text[at : match.start()], at, match.start()))
+        name = match.lastgroup or ""
+        form = _FORMS.get(name, form)
+        chunks.append(_unit(match, name))
+        at = match.end()
+    if at < high:
+        chunks.append(Chunk(text[at:high], at, high))
+    return chunks, form
+
+
+def _unit(match: re.Match[str], name: str) -> Chunk:
+    unit, start, end = match.group(0), match.start(), match.end()
+    stride = _STRIDES.get(name)
+    if stride is None:
+        plain = {
+            "brace": lambda: chr(int(match.group("brace"), 16)),
+            "back": lambda: unit[1],
+            "entity": lambda: html.unescape(unit)[:1],
+        }.get(name, lambda: "")()
+        return Chunk(plain, start, end, WHOLE)
+    if name == "percent":
+        return Chunk(bytes.fromhex(unit.replace("%", "")).decode("latin-1"), start, end, stride)
+    codes = (unit[i + 1 if name == "o" else i + 2 : i + stride] for i in range(0, len(unit), stride))
+    return Chunk("".join(chr(int(code, 8 if name == "o" else 16)) for code in codes), start, end, stride)
+
+
+def _visible(layer: Layer, into: Builder) -> None:
+    """The pieces that hold invisible characters, without them."""
+    at = layer.text.find(HIDDEN)
+    while at >= 0:
+        piece = layer.piece(at)
+        start, end = layer.starts[piece], layer.ends[piece]
+        count = layer.text.count(HIDDEN, start, end)
+        if count > _MOST_UNITS + (end - start) // 16:
+            raise Dense(start)
+        chunks = []
+        for part in layer.text[start:end].split(HIDDEN):
+            if part:
+                chunks.append(Chunk(part, start, start + len(part)))
+            start += len(part) + 1
+        into.add(chunks, _form(layer, piece, "unicode"), split=layer.split[piece])
+        at = layer.text.find(HIDDEN, end)

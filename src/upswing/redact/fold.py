@@ -1,0 +1,79 @@
+"""Which characters only look like others, and which cannot be seen at all?
+
+Folding keeps positions: every character becomes exactly one. A look-alike becomes the ASCII
+character it resembles, an invisible one becomes DEL, everything else stays.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+
+HIDDEN = "\x7f"
+"""Stands for an invisible character after folding; a real DEL is no less invisible."""
+
+_LOOK_ALIKES = (
+    ("АаВСсЕеНһІіЈјКкМоОРрЅѕТтУуХхԁԛԜԝҮүᴦѴѵԌӀӏɡɑıｌ", "AaBCcEeHhIiJjKkMoOPpSsTtYyXxdqWwYyrVvGllgail"),
+    ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχϲϳ", "ABEZHIKMNOPTYXaiкvoptuxcj".replace("к", "k")),
+    ("‐‑‒–—−﹣⁃․‚⁄∕⧸∶꞉ː﹕＿ˍ", "-------" + "-.,///::::__"),
+    ("ꓐꓑꓒꓓꓔꓖꓗꓙꓚꓜꓝꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ", "BPdDTGKJCZFNLSRVHWXYAEIOU"),
+    ("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " " * 15),
+)  # fmt: skip
+_INVISIBLE = (
+    (0xAD, 0xAD), (0x300, 0x36F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5),
+    (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164),
+    (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xE0001, 0xE0001), (0xE0100, 0xE01EF),
+)  # fmt: skip
+_COMPATIBLE = (
+    (0xAA, 0xBA), (0x1D2C, 0x1D6A), (0x2070, 0x209C), (0x2100, 0x214F), (0x2160, 0x2188),
+    (0x2460, 0x24FF), (0xFE30, 0xFE6B), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF), (0x1F130, 0x1F149),
+)  # fmt: skip
+
+
+_BLOCK = 2048
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+
+
+class _Fold(dict[int, int]):
+    """Remembers characters that stay, so that `translate` raises no error for them twice."""
+
+    def __missing__(self, key: int) -> int:
+        if len(self) < 20_000:
+            self[key] = key
+        return key
+
+
+@cache
+def _table() -> _Fold:
+    table = _Fold()
+    for first, last in _COMPATIBLE:
+        for code in range(first, last + 1):
+            plain = unicodedata.normalize("NFKC", chr(code))
+            if len(plain) == 1 and plain.isascii():
+                table[code] = ord(plain)
+    for strange, plain in _LOOK_ALIKES:
+        table.update(zip(map(ord, strange), map(ord, plain), strict=True))
+    for first, last in _INVISIBLE:
+        table.update(dict.fromkeys(range(first, last + 1), ord(HIDDEN)))
+    table.update({0xE0000 + code: code for code in range(0x20, 0x7F)})
+    table.update({code: code for code in range(0x80)})
+    return table
+
+
+def fold(text: str) -> str:
+    """
+    >>> fold("ѕk-Ａ\u200bb")
+    'sk-A\\x7fb'
+    """
+    if text.isascii():
+        return text
+    blocks = (text[i : i + _BLOCK] for i in range(0, len(text), _BLOCK))
+    return "".join(block if block.isascii() else _fold_block(block) for block in blocks)
+
+
+def _fold_block(block: str) -> str:
+    """Few foreign characters are replaced one by one, many by translating everything."""
+    if len(block.encode("ascii", "ignore")) * 8 > len(block) * 7:
+        return _FOREIGN.sub(lambda run: run.group().translate(_table()), block)
+    return block.translate(_table())

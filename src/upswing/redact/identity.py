@@ -1,0 +1,27 @@
+"""Who was it, without saying who? Identities that hold something private become pseudonyms.
+
+A placeholder such as `<email-1>` is right for text, but as a user id it would make everybody the
+same user, and nobody could opt out. So an id in which the redactor finds something is replaced by
+a hash of itself: the same person gets the same id everywhere, at the agent's side as in the loop,
+without a secret to share.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2s
+
+from upswing.redact.redactor import Redactor
+
+
+def pseudonym(kind: str, value: str) -> str:
+    """The name we use for `value`: stable, and not reversible without guessing the value.
+
+    >>> pseudonym("user", "bob@example.org")
+    'user-041decaa013bd3672321'
+    """
+    return f"{kind}-{blake2s(value.encode(), digest_size=10, person=b'upswing').hexdigest()}"
+
+
+def identity(redactor: Redactor, kind: str, value: str) -> str:
+    """`value`, or its pseudonym when it holds something that must not be stored."""
+    return pseudonym(kind, value) if redactor.text(value).changed else value

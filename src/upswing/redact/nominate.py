@@ -1,0 +1,237 @@
+"""Where is it worth looking? Two engines, one answer.
+
+Both engines return the same places: where an anchor of a rule stands, and where text may hide
+in another form. They decide nothing; `scan` matches each rule exactly at its places.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .rule import Anchor, Rule
+
+try:
+    import hyperscan
+except ImportError:  # pragma: no cover - the wheel exists for most platforms
+    hyperscan = None
+
+_FIRST, _SECOND = "CDI-Za-f", "AC-HQS-Xgi-nwyz0-3"
+_THIRD, _ANY = "ABEFIJMNQRUVYZcdghklopstwx014589", r"A-Za-z0-9+/_\-"
+_GROUP = f"[{_FIRST}][{_SECOND}][{_THIRD}][{_ANY}]"
+"""Four characters of base64 that decode to three printable ones: one group in eleven by chance."""
+
+MARKS: tuple[tuple[str, str, str], ...] = (
+    # name, pattern, and what must follow so that a long run is reported once, at its end
+    ("base64", f"(?:{_GROUP}){{3}}", f"(?:[^{_FIRST}]|[{_FIRST}][^{_SECOND}]|[{_FIRST}][{_SECOND}][^{_THIRD}]|[{_FIRST}][{_SECOND}][{_THIRD}][^{_ANY}])"),
+    ("base64", "(?:[I-Za-f][AQgw][AB][A-Za-z0-9+/]A[C-H][AEIMQUYcgkosw048]A){2}", ""),  # UTF-16
+    ("hex", "(?:[2-7][0-9a-fA-F]){8}", "(?:[^2-7]|[2-7][^0-9a-fA-F])"),
+    ("hex-spaced", r"(?:[2-7][0-9a-fA-F](?:[ :\-]|, ?0x| 0x)){7}[2-7][0-9a-fA-F]", ""),
+    ("units", "%[2-7][0-9a-fA-F]", ""),
+    ("units", r"\\u00[2-7][0-9a-fA-F]", ""),
+    ("units", r"\\x[2-7][0-9a-fA-F]", ""),
+    ("units", r"\\U000000[2-7][0-9a-fA-F]", ""),
+    ("units", r"\\u\{[2-7][0-9a-fA-F]\}", ""),
+    ("units", r"\\[01][0-7][0-7]", ""),
+    ("units", r"\\/", ""),
+    ("units", "&#[xX]?[0-9a-fA-F]{2,6};", ""),
+    ("units", "&(?:commat|period|colon|equals|lowbar|hyphen|amp|sol|quot);", ""),
+    ("units", r"""["'][ ]?\+[ ]?["']""", ""),
+    ("units", r"""["'][ ]?\+?[ ]?\n[ ]{0,16}\+?[ ]?["']""", ""),
+    ("units", r"\x1b\[[0-9;]{0,8}[mK]", ""),
+)  # fmt: skip
+_EDGE = r"(?:^|[^A-Za-z0-9]|\\[nrtbf])"
+_PADDING = b"\n\n\n\n"
+
+
+class TooMany(Exception):  # noqa: N818 - a signal, turned into an overflow by the scanner
+    """More places than an honest text has; some of them."""
+
+    def __init__(self, places: list[int]) -> None:
+        super().__init__(len(places))
+        self.places = places
+
+
+@dataclass(slots=True)
+class Nominations:
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """(position, index of the rule), sorted."""
+    marks: dict[str, list[int]] = field(default_factory=dict)
+    """Name of a decoder: positions inside what it may decode, sorted."""
+
+
+class Engine(Protocol):
+    def nominate(self, data: bytes) -> Nominations: ...
+
+
+def most_places(size: int) -> int:
+    """How many places, runs or findings may a text of this size have? Honest ones have a tenth."""
+    return 2048 + size // 256
+
+
+def most_marks(size: int) -> int:
+    """How many escapes? They are cheap, and honest texts may consist of them."""
+    return 4096 + size // 16
+
+
+def _collect(rules: tuple[Rule, ...]) -> list[tuple[int, Anchor]]:
+    return [(i, anchor) for i, rule in enumerate(rules) for anchor in rule.anchors]
+
+
+class _Words:
+    """Anchors of one expression: from the end of its match back to the literals in it."""
+
+    def __init__(self, group: list[tuple[int, Anchor]]) -> None:
+        self.width = group[0][1].width
+        self.rule = group[0][0]
+        self._reach = max(anchor.reach for _, anchor in group)
+        literals = {anchor.literal.lower().encode() for _, anchor in group}
+        longest = sorted(literals, key=len, reverse=True)
+        self._pattern = re.compile(b"(?=(" + b"|".join(map(re.escape, longest)) + b"))")
+        self._rules = {
+            word: [rule for rule, a in group if word.startswith(a.literal.lower().encode())]
+            for word in literals
+        }
+
+    def places(self, low: bytes, end: int) -> Iterator[tuple[int, int]]:
+        for match in self._pattern.finditer(low, max(0, end - self._reach), end):
+            for rule in self._rules[match.group(1)]:
+                yield match.start(), rule
+
+
+class PythonEngine:
+    """`bytes.find` for literals, `re` for shapes: works everywhere."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._literals: list[tuple[int, Anchor, re.Pattern[bytes]]] = []
+        self._shapes: list[tuple[int, re.Pattern[bytes]]] = []
+        for rule, anchor in _collect(rules):
+            if anchor.literal:
+                follow = re.compile(anchor.follow.encode())
+                self._literals.append((rule, anchor, follow))
+            else:
+                edge = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))" if anchor.edged else ""
+                self._shapes.append((rule, re.compile((edge + anchor.follow).encode())))
+        first = b"|".join(shape.pattern for _, shape in self._shapes) or b"(?!)"
+        self._any_shape = re.compile(rb"(?=[(+A-Za-z0-9.])(?=" + first + b")")
+        self._marks = [(n, re.compile(f"(?={p})".encode() if e else p.encode())) for n, p, e in MARKS]
+
+    def nominate(self, data: bytes) -> Nominations:
+        low = data.lower()
+        most, places = most_marks(len(data)), []
+        for rule, anchor, follow in self._literals:
+            hay = low if anchor.caseless else data
+            needle = anchor.literal.lower().encode() if anchor.caseless else anchor.literal.encode()
+            at = hay.find(needle)
+            while at >= 0:
+                if follow.match(data if not anchor.caseless else low, at + len(needle)) or anchor.caseless:
+                    places.append((at, rule))
+                at = hay.find(needle, at + 1)
+            if len(places) > most:
+                raise TooMany([at for at, _ in places])
+        for match in self._any_shape.finditer(data):
+            at = match.start()
+            places.extend((at, rule) for rule, shape in self._shapes if shape.match(data, at))
+        marks: dict[str, list[int]] = {}
+        for name, pattern in self._marks:
+            ends = (max(m.start(), m.end() - 1) for m in pattern.finditer(data))
+            marks.setdefault(name, []).extend(ends)
+        return _checked(set(places), {name: set(ends) for name, ends in marks.items()}, len(data))
+
+
+def _checked(
+    places: set[tuple[int, int]], marks: dict[str, set[int]], size: int
+) -> Nominations:
+    runs = [at for name, inside in marks.items() if name != "units" for at in inside]
+    if len(places) + len(runs) > most_places(size):
+        raise TooMany([at for at, _ in places] + runs)
+    if len(marks.get("units", ())) > most_marks(size):
+        raise TooMany(list(marks["units"]))
+    return Nominations(sorted(places), {name: sorted(at) for name, at in marks.items()})
+
+
+class HyperscanEngine:
+    """All anchors and decoders in one pass, at hundreds of megabytes a second."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        groups = _grouped(_collect(rules))
+        self._words = [_Words(group) for group in groups]
+        expressions = [_expression([anchor for _, anchor in group]) for group in groups]
+        flags = [hyperscan.HS_FLAG_CASELESS if g[0][1].caseless else 0 for g in groups]
+        expressions += [pattern + end for _, pattern, end in MARKS]
+        flags += [0] * len(MARKS)
+        self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        self._database.compile(
+            expressions=[e.encode() for e in expressions],
+            ids=list(range(len(expressions))),
+            flags=[flag | hyperscan.HS_FLAG_DOTALL for flag in flags],
+        )
+        self._local = threading.local()
+
+    def _scratch(self) -> Any:
+        if not hasattr(self._local, "scratch"):
+            self._local.scratch = hyperscan.Scratch(self._database)
+        return self._local.scratch
+
+    def nominate(self, data: bytes) -> Nominations:
+        ends: list[tuple[int, int]] = []
+        most = most_marks(len(data))
+
+        def note(number: int, _from: int, end: int, _flags: int, _context: object) -> bool:
+            ends.append((number, end))
+            return len(ends) > most
+
+        try:
+            self._database.scan(
+                data + _PADDING, match_event_handler=note, scratch=self._scratch()
+            )
+        except hyperscan.ScanTerminated:
+            raise TooMany([end for _, end in ends]) from None
+        return self._places(data, ends) if ends else Nominations()
+
+    def _places(self, data: bytes, ends: list[tuple[int, int]]) -> Nominations:
+        low = data.lower()
+        places: set[tuple[int, int]] = set()
+        marks: dict[str, set[int]] = {}
+        count = len(self._words)
+        for number, end in ends:
+            if number < count:
+                words = self._words[number]
+                if words.width:
+                    places.add((end - words.width, words.rule))
+                else:
+                    places.update(words.places(low, end))
+            else:
+                name, _, follow = MARKS[number - count]
+                marks.setdefault(name, set()).add(end - (5 if follow else 1))
+        return _checked(places, marks, len(data))
+
+
+def _grouped(anchors: list[tuple[int, Anchor]]) -> list[list[tuple[int, Anchor]]]:
+    """Anchors of varying width with the same ending share an expression: it compiles faster."""
+    groups: dict[object, list[tuple[int, Anchor]]] = {}
+    for rule, anchor in anchors:
+        key = (rule, anchor) if anchor.width else (anchor.follow, anchor.caseless)
+        groups.setdefault(key, []).append((rule, anchor))
+    return list(groups.values())
+
+
+def _expression(anchors: list[Anchor]) -> str:
+    first = anchors[0]
+    words = sorted({re.escape(anchor.literal) for anchor in anchors})
+    edge = "" if first.literal or not first.edged else _EDGE  # a shape without an edge would match inside numbers
+    return edge + f"(?:{'|'.join(words)}){first.follow}"
+
+
+def engine(name: str, rules: tuple[Rule, ...]) -> Engine:
+    """The engine called `name`: hyperscan, python, or auto for the faster one at hand."""
+    if name not in ("auto", "hyperscan", "python"):
+        raise ValueError(f"engine {name!r}: choose auto, hyperscan or python")
+    if name == "python" or (name == "auto" and hyperscan is None):
+        return PythonEngine(rules)
+    if hyperscan is None:
+        raise ValueError("engine 'hyperscan': the hyperscan package is not installed")
+    return HyperscanEngine(rules)

@@ -1,0 +1,188 @@
+"""Which secrets are known by what stands around them: keys, headers, URLs, assignments?"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from .build import HEX, URL64, context, fill, varied
+from .rule import LEFT, Anchor, Rule
+from .values import dummy, flag_password, password, random_looking, secret
+
+_Q = r"""\\{0,3}["'`]"""
+_CLOSE = rf"(?:{_Q}|\]|\)){{0,3}}"
+_OP = r"(?::[ \t]{0,2}(?:str|string|String|bytes|Optional\[str\]|str \| None)[ \t]{0,2}=|(?P<op>:=|=>|==|!=|=|:|,|\()| is )"
+_BARE = r"(?P<u>[^\s\"'`<>,;&|()\[\]{}\x00\\]{1,256})"
+_FOLLOW = r"""[A-Za-z0-9_.\-]{0,20}(?:\\{0,3}["'`\])]){0,3}[ \t]{0,3}(?:[:=,(!]|is )"""
+_SUFFIX = r"(?:[_-]?(?:value|val|base64|b64|plain|prod|dev|test|live|new|old|root|admin|user|[0-9]{1,3}))?"
+_SEP = r"(?:\s|\\{1,3}[nrt]){0,8}"
+_PEM_BODY = rf"(?:{_SEP}[A-Za-z0-9+/=]{{16,}})"
+_PEM_KIND = r"(?:[A-Z0-9]{1,12} ){0,3}(?:PRIVATE|SECRET) KEY(?: BLOCK)?"
+
+
+def _assignment(keys: str) -> str:
+    value = rf"(?:(?P<q>[rbuf]{{0,2}}{_Q})(?P<v>(?:(?!\\{{0,3}}[\"'`])[^\n\x00]){{1,4096}})|{_BARE})"
+    return rf"(?P<k>{keys}{_SUFFIX}){_CLOSE}[ \t]{{0,3}}{_OP}[ \t]{{0,3}}{value}"
+
+
+def _basic(value: str) -> bool:
+    try:
+        return b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _words(words: tuple[str, ...], follow: str = _FOLLOW, reach: int = 48) -> tuple[Anchor, ...]:
+    return tuple(
+        Anchor(w, follow, reach=len(w) + reach, caseless=True) for w in words
+    )
+
+
+_SECRET_WORDS = (
+    "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
+    "auth_key", "authkey", "private_key", "privatekey", "private-key", "signing_key", "encryption_key",
+    "master_key", "account_key", "service_key", "deploy_key", "credential", "session_id", "sessionid",
+    "auth", "jwt", "app_key", "appkey", "webhook",
+)  # fmt: skip
+
+_SECRET_KEYS = "|".join(dict.fromkeys(re.sub("[_-]", "[_-]?", w) for w in _SECRET_WORDS))
+
+RULES = (
+    Rule(
+        "private-key",
+        rf"-----BEGIN {_PEM_KIND}-----(?:{_SEP}[A-Z][A-Za-z-]{{1,20}}: [^\n\\\x00]{{1,120}}){{0,4}}"
+        rf"{_SEP}[A-Za-z0-9+/=]{{10,}}{_PEM_BODY}{{0,2000}}"
+        rf"(?:(?:{_SEP}[A-Za-z0-9+/=]{{1,80}})?{_SEP}-----END {_PEM_KIND}-----|{_SEP}[A-Za-z0-9+/]{{1,15}}={{1,2}}(?![A-Za-z0-9]))?",
+        anchors=(Anchor("-----BEGIN ", r"[A-Z]", 12),),
+        split=True, priority=90, trusted=True,
+        about="PEM, OpenSSH and PGP private keys, also cut off before their end",
+        example="-----BEGIN RSA " + "PRIVATE KEY-----\n" + fill(64) + "\n" + fill(40) + "\n-----END RSA " + "PRIVATE KEY-----",
+    ),
+    Rule(
+        "private-key-end",
+        rf"-----END {_PEM_KIND}-----",
+        anchors=(Anchor("-----END ", r"[A-Z]", 10),),
+        back=r"(?:\s|[nrt]\\{1,3}){0,8}[A-Za-z0-9+/=]{1,80}(?:(?:\s|[nrt]\\{1,3}){1,8}[A-Za-z0-9+/=]{16,80}){0,200}",
+        back_limit=8192, kind="private-key",
+        validator=lambda v: v.index("-----END") > 20,
+        priority=80, trusted=True,
+        about="the rest of a private key whose beginning is elsewhere",
+        example=fill(64) + "\n" + fill(40) + "\n-----END EC " + "PRIVATE KEY-----",
+    ),
+    Rule(
+        "putty-key",
+        r"PuTTY-User-Key-File-[123]: [^\x00]{20,600}?Private-Lines: [0-9]{1,3}(?:\s|\\[nr]){1,4}(?:[A-Za-z0-9+/=]{20,80}(?:\s|\\[nr]){0,4}){1,80}",
+        anchors=(Anchor("PuTTY-User-Key-File-", r"[123]", 21),),
+        kind="private-key", priority=85, trusted=True,
+        about="PuTTY private keys",
+        example="PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: k\nPublic-Lines: 1\n" + fill(40) + "\nPrivate-Lines: 1\n" + fill(48),
+    ),
+    Rule(
+        "jwt",
+        LEFT + r"eyJ[A-Za-z0-9_\-]{8,2000}\.(?:eyJ)?[A-Za-z0-9_\-]{8,4000}\.[A-Za-z0-9_\-]{0,1000}(?:\.[A-Za-z0-9_\-]{1,2000}){0,2}",
+        anchors=(Anchor("eyJ", f"[{URL64}]{{8}}", 11),),
+        split=True, priority=62, trusted=True,
+        about="JSON web tokens",
+        example="eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiI0MiJ9" + "." + fill(43),
+    ),
+    Rule(
+        "url-password",
+        r"://[^\s:/@\"'<>\x00]{0,128}:(?P<v>[^\s/@\"'<>\x00][^\s@\"'<>\x00]{0,255})@[A-Za-z0-9\[$\{_.\-]",
+        anchors=(Anchor("://", f"[A-Za-z0-9_.%+\\-]{{0,100}}:", reach=110),),
+        validator=lambda v: not dummy(v) and "/" not in v[:1],
+        kind="password", priority=70, split=True, trusted=True,
+        about="the password in scheme://user:password@host",
+        example="postgres://app:" + fill(12) + "@db.internal:5432/x",
+    ),
+    Rule(
+        "odbc-password",
+        r"(?i:pwd|password)[ ]?=[ ]?(?P<v>\{[^}\x00]{4,128}\}|[^\s;\"'<>\x00]{4,128})(?=;|\"|'|$)",
+        anchors=_words(("pwd", "password"), "[ ]?=", 4),
+        validator=lambda v: not dummy(v) and "(" not in v and "$" not in v,
+        judge=lambda m: ";" in m.string[max(0, m.start() - 80) : m.start()] and "=" in m.string[max(0, m.start() - 80) : m.start()],
+        kind="password", priority=46, trusted=True,
+        about="Pwd= in ODBC, ADO and JDBC connection strings",
+        example="Server=db;Database=x;Uid=app;Pwd=correcthorse;",
+    ),
+    Rule(
+        "password",
+        _assignment(r"(?i:pass(?:w(?:or)?d|wd|phrase|code)?s?|pwd)"),
+        anchors=_words(("pass", "pwd")),
+        judge=password, priority=45, trusted=True,
+        about="a password behind its name, in code, configuration, JSON or prose",
+        example='password = "' + "hunter2!" + '"',
+    ),
+    Rule(
+        "password-element",
+        r"(?i:pass(?:word|wd|phrase)?|pwd|secret|token)>(?P<v>[^<>\s\x00]{4,128})</",
+        anchors=_words(("pass", "pwd", "secret", "token"), "[a-z]{0,6}>", 8),
+        validator=lambda v: not dummy(v),
+        kind="password", priority=44, trusted=True,
+        about="<password>…</password>",
+        example="<password>" + "hunter2" + "</password>",
+    ),
+    Rule(
+        "password-flag",
+        r"(?i:--?(?:pass(?:word|wd|phrase)?|pwd|token|secret|api-key))[ =][\"']?(?P<v>[^\s\"'$<\-\x00][^\s\"'\x00]{3,255})",
+        anchors=_words(("-pass", "-pwd", "-token", "-secret", "-api-key"), "[a-z]{0,6}[ =]", 10) + _words(("--pass", "--pwd", "--token", "--secret", "--api-key"), "[a-z]{0,6}[ =]", 10),
+        validator=flag_password, kind="password", priority=44, trusted=True,
+        about="--password VALUE on a command line",
+        example="mytool --password " + "hunter2!x",
+    ),
+    Rule(
+        "command-password",
+        r"(?:sshpass[ ]{1,3}-p[ ]?|mysql(?:dump|admin)?[ ][^\n|;\x00]{0,120}?[ ]?-p|docker login[^\n|;\x00]{0,120}? -p[ ]|curl[ ][^\n|;\x00]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'\x00]{1,64}:)[\"']?(?P<v>[^\s\"'$<\x00][^\s\"'\x00]{3,127})",
+        anchors=(
+            Anchor("sshpass", "[ ]{1,3}-p", reach=16),
+            Anchor("mysql", "[a-z]{0,5}[ ]", reach=16),
+            Anchor("docker login", "[ ]", 13),
+            Anchor("curl", "[ ]", 5),
+        ),
+        validator=lambda v: not dummy(v), kind="password", priority=44, trusted=True,
+        about="passwords given to sshpass, mysql -p, docker login and curl -u",
+        example="curl -s -u admin:" + "hunter2x" + " https://x.test/",
+    ),
+    Rule(
+        "bearer-token",
+        r"(?i:bearer)(?:[ ]|%20|\\?[\"']?:[ ]?\\?[\"']?){1,2}(?P<v>[A-Za-z0-9._~+/=\-]{16,4096})",
+        anchors=_words(("bearer",), r"[ %\\\"':]", 2),
+        validator=lambda v: any(ch.isdigit() for ch in v) and random_looking(v),
+        split=True, priority=48, trusted=True,
+        about="Authorization: Bearer …",
+        example="Authorization: Bearer " + fill(32),
+    ),
+    Rule(
+        "basic-auth",
+        r"(?i:basic)[ ](?P<v>[A-Za-z0-9+/_\-]{8,512}={0,2})",
+        anchors=_words(("basic",), "[ ][A-Za-z0-9+/]{8}", 12),
+        validator=_basic, priority=71, trusted=True,
+        about="Authorization: Basic …",
+        example="Authorization: Basic " + base64.b64encode(b"app:" + fill(9).encode()).decode(),
+    ),
+    Rule(
+        "cookie",
+        rf"(?i:cookie){_CLOSE}[ \t]{{0,2}}[:=,][ \t]{{0,2}}(?:{_Q})?(?P<v>[\w.\-]{{1,64}}=[^\s;\"'<\x00]{{6,4096}}(?:;[ ]?[^\r\n\"'\x00;]{{0,4096}}){{0,40}})",
+        anchors=_words(("cookie",), r"""[\\"'`\]]{0,4}[ \t]{0,2}[:=,]""", 12),
+        validator=lambda v: any(ch.isdigit() for ch in v), priority=52, trusted=True,
+        about="Cookie and Set-Cookie headers",
+        example="Cookie: session=" + fill(24) + "; theme=dark",
+    ),
+    Rule(
+        "session-id",
+        r"(?i:PHPSESSID|JSESSIONID|connect\.sid|ASP\.NET_SessionId|csrftoken|sessionid|session)=(?P<v>[A-Za-z0-9%._\-]{16,256})",
+        anchors=_words(("phpsessid", "jsessionid", "connect.sid", "sessionid", "csrftoken", "session"), "=", 2),
+        validator=random_looking, priority=47, trusted=True,
+        about="session ids by their usual names",
+        example="JSESSIONID=" + fill(32),
+    ),
+    Rule(
+        "secret",
+        _assignment(rf"(?i:{_SECRET_KEYS})(?:[_-]?(?:key|token|secret)){{0,2}}s?"),
+        anchors=_words(_SECRET_WORDS), judge=secret, priority=42, trusted=True,
+        about="a random-looking value behind a name such as api_key, token or client_secret",
+        example='api_key = "' + fill(32) + '"',
+    ),
+    context("webhook-url", ("webhook",), r"https://[^\s\"'<>\x00]{20,300}", example="WEBHOOK_URL=https://hooks.corp.test/in/" + fill(24), validator=lambda v: random_looking(v.rstrip("/").rsplit("/", 1)[-1]), priority=43, about="a webhook's address with a random part"),
+    context("hex-key", ("encryption", "aes_key", "hmac", "signing"), "[0-9a-f]{32,128}", kind="secret", example="HMAC_KEY=" + fill(64, HEX), validator=varied, priority=41, about="raw keys in hexadecimal"),
+)  # fmt: skip

@@ -1,0 +1,211 @@
+"""Which spans of these leaves must go? Nominate, confirm, decode, and again on what was decoded."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from .decode import Dense, decode
+from .errors import Overflow
+from .layer import Builder, Layer, ground, type_span
+from .nominate import Engine, TooMany, most_places
+from .rule import Rule
+
+_DEPTH = 4
+"""Levels of decoding: base64 of base64 of percent escapes is three."""
+
+
+class Recogniser(Protocol):
+    """Finds what needs more than patterns, such as names: (start, end, kind) in a text."""
+
+    def find(self, text: str) -> Iterable[tuple[int, int, str]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    leaf: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One thing found; in several places when the border of a turn cuts it."""
+
+    rule: str
+    kind: str
+    priority: int
+    value: str
+    form: str
+    places: tuple[Place, ...]
+
+    def __repr__(self) -> str:
+        return f"Hit({self.rule!r}, {self.form!r}, {self.places!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    rule: Rule
+    touched: type_span
+    value: type_span
+
+
+class Scanner:
+    def __init__(
+        self, rules: tuple[Rule, ...], engine: Engine, recognisers: tuple[Recogniser, ...] = ()
+    ) -> None:
+        self._rules = rules
+        self._engine = engine
+        self._recognisers = recognisers
+        self._patterns = [re.compile(rule.pattern, rule.flags) for rule in rules]
+        self._backs = [re.compile(rule.back) if rule.back else None for rule in rules]
+        self._free = [i for i, rule in enumerate(rules) if not rule.anchors]
+
+    def scan(
+        self, leaves: list[str], extra: Callable[[Layer, Builder], None] | None = None
+    ) -> list[Hit]:
+        """Everything in `leaves`; `extra` adds pieces to the first decoded layer."""
+        layer: Layer | None = ground(leaves)
+        hits = list(self._recognised(leaves)) if self._recognisers else []
+        budget = 4 * len(layer.raw) + 1_000_000 if layer else 0
+        for depth in range(_DEPTH + 1):
+            if layer is None:
+                break
+            builder = Builder(layer)
+            try:
+                hits += self._one_layer(layer, builder, decoding=depth < _DEPTH)
+            except TooMany as many:
+                raise Overflow(_blame(layer, many.places)) from None
+            except Dense as dense:
+                raise Overflow(_blame(layer, [dense.at])) from None
+            if extra and depth == 0:
+                extra(layer, builder)
+            budget -= builder.size
+            if budget < 0:
+                raise Overflow(_blame(layer, list(range(0, len(layer.raw), 64))))
+            layer = builder.done()
+        return hits
+
+    def _one_layer(self, layer: Layer, builder: Builder, *, decoding: bool) -> Iterator[Hit]:
+        nominated = self._engine.nominate(layer.text.encode("latin-1", "replace"))
+        hits, most = [], most_places(len(layer.text))
+        for match in self._matches(layer, nominated.places):
+            if hit := _hit(layer, match):
+                hits.append(hit)
+                if len(hits) > most:
+                    raise TooMany([match.value[0], *(at for at, _ in nominated.places)])
+        if decoding:
+            decode(layer, nominated.marks, builder)
+        return iter(hits)
+
+    def _matches(self, layer: Layer, places: list[tuple[int, int]]) -> Iterator[_Match]:
+        """Confirm each place; what lies inside a match of the same rule is passed over."""
+        done = [0] * len(self._rules)
+        for position, number in places:
+            if position < done[number]:
+                continue
+            piece = layer.piece(position)
+            floor, roof = layer.starts[piece], layer.ends[piece]
+            if not floor <= position < roof:
+                continue
+            match = self._patterns[number].match(layer.text, position, roof)
+            if match and (found := self._judged(number, match, floor)):
+                done[number] = match.end()
+                yield found
+        for number in self._free:
+            yield from self._search(layer, number)
+
+    def _search(self, layer: Layer, number: int) -> Iterator[_Match]:
+        literals = self._rules[number].literals
+        if literals and not any(literal in layer.text for literal in literals):
+            return
+        for floor, roof in zip(layer.starts, layer.ends, strict=True):
+            for match in self._patterns[number].finditer(layer.text, floor, roof):
+                if found := self._judged(number, match, floor):
+                    yield found
+
+    def _judged(self, number: int, match: re.Match[str], floor: int) -> _Match | None:
+        rule, back = self._rules[number], self._backs[number]
+        start, end = _value_span(match)
+        if back:
+            start = _walk_back(back, match.string, match.start(), floor, rule.back_limit)
+        if rule.validator and not rule.validator(match.string[start:end]):
+            return None
+        if rule.judge and not rule.judge(match):
+            return None
+        return _Match(rule, (min(start, match.start()), match.end()), (start, end))
+
+    def _recognised(self, leaves: list[str]) -> Iterator[Hit]:
+        for recogniser in self._recognisers:
+            for i, leaf in enumerate(leaves):
+                for start, end, kind in recogniser.find(leaf):
+                    place = Place(i, start, end)
+                    yield Hit("recogniser", kind, 10, leaf[start:end], "plain", (place,))
+
+
+def _value_span(match: re.Match[str]) -> type_span:
+    groups = match.re.groupindex
+    for name in ("v", "u"):
+        if name in groups and match.start(name) >= 0:
+            return match.span(name)
+    return match.span()
+
+
+def _walk_back(back: re.Pattern[str], text: str, at: int, floor: int, most: int) -> int:
+    for reach in (80, most):
+        before = text[max(floor, at - reach) : at][::-1]
+        match = back.match(before)
+        if not match:
+            return at
+        if match.end() < len(before) or reach >= most:
+            break
+    start = at - match.end()
+    if floor < start < at and text[start - 1] == "\\" and text[start] in "nrt":
+        start += 1
+    return start
+
+
+def _hit(layer: Layer, match: _Match) -> Hit | None:
+    """The match in terms of the leaves; None when another layer has it already."""
+    rule, (start, end) = match.rule, match.value
+    piece = layer.piece(start)
+    split = layer.split[piece]
+    forms = [layer.forms[piece]] if layer.forms[piece] else []
+    if layer.raw[start:end] != layer.text[start:end]:
+        forms.append("unicode")
+    if layer.parent and not layer.sources(*match.touched)[1]:
+        return None
+    places = to_ground(layer, [(start, end)])
+    if not places or (split and (len(places) < 2 or not rule.split)):
+        return None
+    value = layer.text[start:end]
+    return Hit(rule.name, rule.kind, rule.priority, value, "+".join(forms) or "plain", places)
+
+
+def to_ground(layer: Layer, spans: list[type_span]) -> tuple[Place, ...]:
+    while layer.parent:
+        spans = [below for span in spans for below in layer.sources(*span)[0]]
+        layer = layer.parent
+    places = []
+    for start, end in spans:
+        leaf = layer.piece(start)
+        places.append(Place(leaf, start - layer.starts[leaf], end - layer.starts[leaf]))
+    return tuple(places)
+
+
+def _blame(layer: Layer, positions: list[int]) -> tuple[int, ...]:
+    """The leaves that hold half of these positions or more, the worst first."""
+    sample = positions[:: max(1, len(positions) // 2000)]
+    counts: Counter[int] = Counter()
+    for at in sample:
+        counts.update(p.leaf for p in to_ground(layer, [(at, at + 1)]))
+    chosen, covered = [], 0
+    for leaf, count in counts.most_common():
+        chosen.append(leaf)
+        covered += count
+        if covered * 2 >= counts.total():
+            break
+    return tuple(chosen) or tuple(range(len(layer.starts) if layer.parent is None else 1))

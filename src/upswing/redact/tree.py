@@ -1,0 +1,190 @@
+"""Which texts does a JSON tree hold, what stands beside them, and how is it put together again?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .checks import card
+from .errors import RedactionFailed
+from .layer import VOID, Builder, Chunk, Layer
+
+Path = tuple[str | int, ...]
+
+_SEAM_WORDS = 300
+_SHORT = 64
+_CHAIN = 6
+_TAIL = re.compile(r"\S{0,256}(?:[ ]\S{1,32})?")
+_HEAD = re.compile(r"\S{0,256}")
+_QUOTES = str.maketrans(dict.fromkeys("\"'`\\\n\r", "\x02"))
+_NUMBER_KEYS = re.compile(r"(?i)(?:id|seq|time|timestamp|_at|_ns|_us|_ms|ts|seed|hash)$")
+
+
+@dataclass(slots=True)
+class Leaves:
+    """The texts of a tree in document order; keys are texts too."""
+
+    texts: list[str] = field(default_factory=list)
+    paths: list[Path] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    """The name that stands before each text, "" for none."""
+    rows: list[tuple[int, ...]] = field(default_factory=list)
+    """Texts at the same place in neighbouring items of a list."""
+    cards: list[Path] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+    """The texts that are not keys."""
+
+    def add(self, text: str, path: Path, key: str, *, is_key: bool = False) -> None:
+        if not is_key:
+            self.values.append(len(self.texts))
+        self.texts.append(text)
+        self.paths.append(path)
+        self.keys.append(key)
+
+
+def collect(tree: Any) -> Leaves:
+    leaves = Leaves()
+    _walk(tree, (), "", leaves)
+    return leaves
+
+
+def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
+    if isinstance(node, str):
+        leaves.add(node, path, key)
+    elif isinstance(node, dict):
+        _walk_dict(node, path, leaves)
+    elif isinstance(node, list):
+        starts = []
+        for i, item in enumerate(node):
+            starts.append(len(leaves.texts))
+            _walk(item, (*path, i), key, leaves)
+        if len(node) > 1:
+            _note_rows(len(path), starts, leaves)
+    elif is_card(node, key):
+        leaves.cards.append(path)
+    elif node is not None and not isinstance(node, bool | int | float):
+        raise RedactionFailed(f"a {type(node).__name__} is not a JSON value")
+
+
+def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
+    named = node.get("name", node.get("key"))
+    for name, value in node.items():
+        if not isinstance(name, str):
+            raise RedactionFailed("a key of an object is not a text")
+        leaves.add(name, path, "", is_key=True)
+        speaks = name == "value" and isinstance(named, str)
+        _walk(value, (*path, name), named if speaks else name, leaves)
+
+
+def is_card(node: Any, key: str) -> bool:
+    if isinstance(node, bool) or not isinstance(node, int) or not 10**13 <= node < 10**19:
+        return False
+    return card(str(node)) and not _NUMBER_KEYS.search(key)
+
+
+def _note_rows(depth: int, starts: list[int], leaves: Leaves) -> None:
+    """Remember, for each place inside an item, the texts there in item after item."""
+    rows: dict[Path, list[int]] = {}
+    for i in range(starts[0], len(leaves.texts)):
+        rows.setdefault(leaves.paths[i][depth + 1 :] + (leaves.keys[i],), []).append(i)
+    leaves.rows.extend(tuple(row) for row in rows.values() if len(row) > 1)
+
+
+def surroundings(
+    texts: list[str], leaves: Leaves, telling: Callable[[str], bool]
+) -> Callable[[Layer, Builder], None]:
+    """Adds to a layer each text behind its key, and the seams between neighbouring texts."""
+
+    def extra(layer: Layer, into: Builder) -> None:
+        for i in leaves.values:
+            if leaves.keys[i] and 0 < len(texts[i]) <= 4096 and telling(leaves.keys[i]):
+                into.add(_behind(leaves.keys[i], texts[i], layer.starts[i]), "")
+        for parts in _seams(texts, leaves):
+            into.add(
+                [Chunk(texts[i][a:b], layer.starts[i] + a, layer.starts[i] + b) for i, a, b in parts],
+                "split",
+                split=True,
+            )
+
+    return extra
+
+
+def _behind(key: str, text: str, start: int) -> list[Chunk]:
+    before = Chunk(f'"{key.translate(_QUOTES)}": "', 0, 0, VOID)
+    return [before, Chunk(text.translate(_QUOTES), start, start + len(text)), Chunk('"', 0, 0, VOID)]
+
+
+Part = tuple[int, int, int]
+
+
+def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
+    """The last words of one text and the first of the next, for all kinds of neighbours."""
+    values = [i for i in leaves.values if texts[i]]
+    long = [i for i in values if len(texts[i]) > 24]
+    seen: set[tuple[int, int]] = set()
+    for row in (values, long, *leaves.rows):
+        for n in range(len(row) - 1):
+            pair = (row[n], row[n + 1])
+            if pair not in seen:
+                seen.add(pair)
+                yield from _chain(texts, row[n : n + _CHAIN])
+
+
+def _chain(texts: list[str], row: list[int] | tuple[int, ...]) -> Iterator[list[Part]]:
+    first = texts[row[0]]
+    tail = _TAIL.match(first[-_SEAM_WORDS:][::-1])
+    if not first or not tail or not tail.end() or first[-1].isspace():
+        return
+    parts: list[Part] = [(row[0], len(first) - tail.end(), len(first))]
+    for i in row[1:]:
+        head = _HEAD.match(texts[i])
+        if not head or not head.end():
+            return
+        if sum(b - a for _, a, b in parts) + head.end() >= 10:
+            yield [*parts, (i, 0, head.end())]
+        if head.end() < len(texts[i]) or len(texts[i]) > _SHORT:
+            return
+        parts.append((i, 0, len(texts[i])))
+
+
+def rebuild(tree: Any, new: Iterator[str], cards: Callable[[int], str]) -> Any:
+    """The same tree with its texts replaced in document order; the same object if none changed."""
+    return _build(tree, "", new, cards)
+
+
+def _build(node: Any, key: str, new: Iterator[str], cards: Callable[[int], str]) -> Any:
+    if isinstance(node, str):
+        text = next(new)
+        return node if text == node else text
+    if isinstance(node, list):
+        items = [_build(item, key, new, cards) for item in node]
+        return node if all(a is b for a, b in zip(items, node, strict=True)) else items
+    if isinstance(node, dict):
+        return _build_dict(node, new, cards)
+    return cards(node) if is_card(node, key) else node
+
+
+def _build_dict(node: dict[str, Any], new: Iterator[str], cards: Callable[[int], str]) -> Any:
+    named = node.get("name", node.get("key"))
+    built: dict[str, Any] = {}
+    same = True
+    for name, value in node.items():
+        renamed = next(new)
+        speaks = name == "value" and isinstance(named, str)
+        item = _build(value, named if speaks else name, new, cards)
+        same = same and renamed == name and item is value
+        built[_free(renamed, name, node, built)] = item
+    return node if same else built
+
+
+def _free(renamed: str, name: str, node: dict[str, Any], built: dict[str, Any]) -> str:
+    """Two keys with the same secret stay two keys."""
+    if renamed == name:
+        return name
+    unique, count = renamed, 1
+    while unique in built or unique in node:
+        count += 1
+        unique = f"{renamed}#{count}"
+    return unique

@@ -1,0 +1,398 @@
+"""How do the parts become a loop? The one place with a clock, fresh ids and open sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from upswing.adapters.archive import Archive, archive_finished_hours
+from upswing.adapters.nats.bus import Bus, redacted_url
+from upswing.adapters.nats.permissions import OPERATOR
+from upswing.adapters.nats.server import EmbeddedServer, make_folder
+from upswing.adapters.sql.episodes import Episodes
+from upswing.adapters.sql.keys import Keys
+from upswing.adapters.sql.store import SqlStore, open_store
+from upswing.adapters.sql.users import ArchivedCopy, Users
+from upswing.collect.admit import Limits
+from upswing.collect.metrics import CollectMetrics
+from upswing.collect.service import Collector, Intake, Outcome
+from upswing.collect.steps_service import StepwiseDoor
+from upswing.config import Settings, Surroundings
+from upswing.contracts.topics import FEEDBACK, FEEDBACKS, ROLES, STORED, STREAMS, TRAJECTORIES, TRAJECTORY
+from upswing.errors import Misuse, Rejected, Transient
+from upswing.http.app import App, Request, Response, Route
+from upswing.http.doors import Doors
+from upswing.http.openapi import document
+from upswing.http.operations import Operations
+from upswing.outbox import Relay
+from upswing.ports import Carried
+from upswing.redact import Redactor, Rule, default_rules
+
+log = logging.getLogger(__name__)
+WEAK_KEY = 20
+"""Characters below which a key of the operator's own choice is refused on a public address."""
+
+
+def now() -> datetime:
+    """The clock. Everything else is told the time."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen."""
+
+    host: str = "127.0.0.1"
+    port: int = 8100
+    gateway_port: int = 3000
+    nats_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How to reach a running loop; kept in `running.json`, which only its owner can read."""
+
+    pid: int
+    http_url: str
+    gateway_url: str | None
+    nats_url: str
+    nats_urls: dict[str, str]
+    key: str
+    data: str
+
+
+def make_redactor(settings: Settings) -> Redactor:
+    """The built-in rules and the user's own."""
+    try:
+        own = tuple(Rule(rule.name, rule.pattern) for rule in settings.redact.rules)
+        return Redactor(rules=default_rules() + own)
+    except ValueError as error:
+        raise Misuse(f"A redaction rule of the config cannot be used: {error}") from None
+
+
+class Loop:
+    """The whole loop in one process."""
+
+    def __init__(
+        self, folder: Path, settings: Settings, surroundings: Surroundings, address: Address,
+        *, clock: Callable[[], datetime] = now, new_id: Callable[[], UUID] = uuid4,
+        redactor: Redactor | None = None,
+    ) -> None:  # fmt: skip
+        self.folder = folder
+        self._settings = settings
+        self._surroundings = surroundings
+        self._address = address
+        self._clock = clock
+        self._new_id = new_id
+        self._redactor = redactor or make_redactor(settings)
+        self._exits = contextlib.AsyncExitStack()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._failed = asyncio.Event()
+        self.server: EmbeddedServer | None = None
+
+    async def start(self) -> Running:
+        """Bring everything up, in the order in which things depend on each other."""
+        make_folder(self.folder)
+        await self._exits.__aenter__()
+        try:
+            return await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> Running:
+        secret = read_secrets(self.folder)
+        key = self._surroundings.api_key or secret["key"]
+        self._refuse_weak_key(key)
+        self.store = open_store(self.folder, self._surroundings.database_url)
+        self._exits.callback(self.store.close)
+        await self.store.prepare()
+        self.users, self.keys = Users(self.store.database), Keys(self.store.database)
+        await self.users.load()
+        await self.keys.add("operator", "made at first start", "operator", secret["key"], self._clock())
+        if self._surroundings.api_key:
+            await self.keys.add(f"env-{self._new_id()}", "AGENTGYM_RL_API_KEY", "operator", key, self._clock())
+        nats_urls = await self._start_bus(secret)
+        await self._wire()
+        http_url = await self._serve()
+        running = Running(
+            os.getpid(), http_url, None, nats_urls.get(OPERATOR, ""), nats_urls, key, str(self.folder)
+        )
+        self._announce(running)
+        return running
+
+    def _refuse_weak_key(self, key: str) -> None:
+        if self._address.host not in {"127.0.0.1", "::1", "localhost"} and len(key) < WEAK_KEY:
+            raise Misuse(
+                f"AGENTGYM_RL_API_KEY has fewer than {WEAK_KEY} characters, which is too weak for a public "
+                "address: leave it out to have one made, or listen on 127.0.0.1."
+            )
+
+    async def _start_bus(self, secret: dict[str, str]) -> dict[str, str]:
+        if url := self._surroundings.nats_url:
+            log.warning(
+                "using the bus at %s: its acknowledgements survive a power cut only if it runs with "
+                "`sync_interval: always`", redacted_url(url), extra={"action": "foreign_bus"},
+            )  # fmt: skip
+            urls = {OPERATOR: url}
+        else:
+            passwords = {role: secret[f"nats_{role}"] for role in (OPERATOR, *ROLES)}
+            self.server = EmbeddedServer(self.folder / "nats", passwords, self._address.nats_port)
+            self._exits.push_async_callback(self.server.stop)
+            await self.server.start()
+            urls = {role: self.server.url(role) for role in (OPERATOR, *ROLES)}
+        self.bus = await Bus.connect(urls[OPERATOR])
+        self._exits.push_async_callback(self.bus.close)
+        await self.bus.prepare()
+        return urls
+
+    async def _wire(self) -> None:
+        """Make the stages and let them run."""
+        collect = self._settings.collect
+        self.registry = CollectorRegistry()
+        metrics = CollectMetrics(self.registry)
+        self.relay = Relay(self.store, self.bus)
+        self._nudges = asyncio.Event()
+        self.intake = Intake(
+            self.store, self.users, self._redactor, metrics,
+            limits=Limits(collect.max_bytes, collect.max_depth, collect.window_hours),
+            clock=self._clock, new_id=self._new_id, stored=self._stored,
+        )  # fmt: skip
+        self.steps = StepwiseDoor(
+            self.intake, Episodes(self.store.database), self.store, self.users, self._redactor,
+            clock=self._clock, new_id=self._new_id,
+        )  # fmt: skip
+        place = self._surroundings.storage_path
+        self.archive = Archive(place) if place else None
+        self._metrics = metrics
+        for stream, subject in ((TRAJECTORIES, TRAJECTORY), (FEEDBACKS, FEEDBACK)):
+            collector = Collector(
+                self.bus.pull(stream, subject, "collector"), self.bus, self.store,
+                self._take_trajectory if stream == TRAJECTORIES else self._take_feedback, self._bury,
+            )  # fmt: skip
+            self._run(f"collect {stream}", collector.run)
+        self._run("relay", self.relay.run)
+        self._run("nudge", self._nudge)
+        self._run("upkeep", self._upkeep)
+
+    async def _take_trajectory(self, carried: Carried) -> Outcome:
+        return await self.intake.trajectory(
+            carried.payload, door="nats", stream_seq=carried.seq, deliveries=carried.deliveries
+        )
+
+    async def _take_feedback(self, carried: Carried) -> Outcome:
+        return await self.intake.feedback(
+            carried.payload, door="nats", principal="bus", deliveries=carried.deliveries
+        )
+
+    async def _bury(self, carried: Carried, error: Rejected) -> Outcome:
+        return await self.intake.bury(
+            carried.payload, error, door="nats", subject=carried.subject, deliveries=carried.deliveries
+        )
+
+    def _stored(self) -> None:
+        self.relay.wake()
+        self._nudges.set()
+
+    async def _nudge(self) -> None:
+        """Wake other processes that follow the store: one nudge for all commits since the last."""
+        while True:
+            await self._nudges.wait()
+            self._nudges.clear()
+            with contextlib.suppress(Transient, OSError):
+                await self.bus.nudge(STORED)
+
+    async def _upkeep(self) -> None:
+        """The slow chores: archive, erase what waits, forget what the stream forgot."""
+        while True:
+            try:
+                await self.chores()
+            except Transient as error:
+                log.warning("%s", error, extra={"action": "upkeep"})
+            await asyncio.sleep(30)
+
+    async def chores(self) -> None:
+        """One round of upkeep."""
+        await self.sweep()
+        await self.users.load()
+        await self.keys.load()
+        await self.steps.end_stale(timedelta(hours=self._settings.collect.stale_hours))
+        if self.archive:
+            await archive_finished_hours(self.store, self.archive, self._clock())
+            await self.archive.prune(self._clock())
+        for stream in STREAMS:
+            first = await self.bus.first_seq(stream.name)
+            await self.store.forget_carried(stream.name, first)
+
+    async def sweep(self) -> tuple[int, int]:
+        """Erase doomed copies; how many messages and archive copies still wait."""
+        messages = await self.users.doomed()
+        try:
+            for stream, seq in messages:
+                await self.bus.erase_messages(stream, [seq])
+                self._metrics.erased()
+                await self.users.gone([(stream, seq)])
+        except Transient as error:
+            log.warning("%s", error, extra={"action": "sweep"})
+        copies = await self.users.archived_copies()
+        try:
+            await self._sweep_archive(copies)
+        except Transient as error:
+            log.warning("%s", error, extra={"action": "sweep"})
+        return len(await self.users.doomed()), len(await self.users.archived_copies())
+
+    async def _sweep_archive(self, copies: Sequence[ArchivedCopy]) -> None:
+        hours = {copy.stored.replace(minute=0, second=0, microsecond=0) for copy in copies}
+        if self.archive:
+            for hour in hours:
+                await self.archive.remove(hour, {copy.trajectory_id for copy in copies})
+        if copies:
+            await self.users.unarchived(copies)
+
+    async def _serve(self) -> str:
+        operations = Operations(
+            self.store, self.keys, self.users, self.intake, self._redactor, self.registry,
+            sweep=self.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
+            new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
+        )  # fmt: skip
+        routes = [*Doors(self.intake, self.steps).routes(), *operations.routes()]
+        spec = json.dumps(document(routes)).encode()
+
+        async def openapi(_: Request) -> Response:
+            return Response(200, spec)
+
+        about = {200: ("OpenAPI 3.1.", {"type": "object"})}
+        routes.append(Route("GET", "/openapi.json", "This document.", openapi, frozenset(), answers=about))
+        self.app = App(routes, self.keys)
+        listener = listen(self._address.host, self._address.port)
+        server = _Server(
+            uvicorn.Config(
+                self.app, lifespan="off", access_log=False, log_config=None, http="httptools",
+                server_header=False, date_header=False, timeout_graceful_shutdown=5, backlog=2048,
+            )
+        )  # fmt: skip
+        self._run("http", lambda: server.serve(sockets=[listener]))
+
+        async def close() -> None:
+            server.should_exit = True
+            task = next(task for task in self._tasks if task.get_name() == "http")
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(asyncio.shield(task), 8)
+
+        self._exits.push_async_callback(close)
+        host, port = listener.getsockname()[:2]
+        return f"http://{host}:{port}"
+
+    def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        """The one catch-all: a part that breaks is logged and ends the loop, never silently."""
+
+        async def watched() -> None:
+            try:
+                await work()
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                log.exception("%s broke", name, extra={"action": "broke"})
+                self._failed.set()
+
+        self._tasks.append(asyncio.create_task(watched(), name=name))
+
+    def _announce(self, running: Running) -> None:
+        path = self.folder / "running.json"
+        write_private(path, json.dumps(asdict(running), indent=2))
+        self._exits.callback(lambda: path.unlink(missing_ok=True))
+
+    async def stop(self) -> None:
+        """Take everything down, in reverse; what was acknowledged is on the disk already."""
+        with contextlib.suppress(StopIteration):
+            background = [task for task in self._tasks if task.get_name() != "http"]
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+        await self._exits.aclose()
+
+    async def run_until_signalled(self, started: Callable[[Running], None]) -> int:
+        """Run in the foreground; 0 when asked to stop, 1 when a part broke."""
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(name, stop.set)
+        running = await self.start()
+        started(running)
+        waits = [asyncio.create_task(stop.wait()), asyncio.create_task(self._failed.wait())]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        await self.stop()
+        return 1 if self._failed.is_set() else 0
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to us: we stop the parts in order."""
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, or a sentence about the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise Misuse(f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any.") from None
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
+def read_secrets(folder: Path) -> dict[str, str]:
+    """The credentials of this data directory, made at first start."""
+    path = folder / "secrets.json"
+    known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    wanted = ["key", *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
+    if missing := [name for name in wanted if name not in known]:
+        known |= {name: ("up_" if name == "key" else "") + secrets.token_urlsafe(32) for name in missing}
+        write_private(path, json.dumps(known, indent=2))
+    return known
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    fresh = path.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+    fresh.replace(path)
+
+
+def read_running(folder: Path) -> Running | None:
+    """How to reach the loop of this directory, if one runs."""
+    try:
+        running = Running(**json.loads((folder / "running.json").read_text()))
+        os.kill(running.pid, 0)
+    except (OSError, ValueError, TypeError):
+        return None
+    return running
+
+
+__all__ = ["Address", "Loop", "Running", "SqlStore", "listen", "now", "read_running", "read_secrets"]

@@ -1,0 +1,121 @@
+"""How does a message reach the loop over NATS? JetStream publishes, and the PubAck means durable."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import TimeoutError as TookTooLong
+from threading import Thread
+from typing import Any, TypeVar
+
+import msgspec
+import nats
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.errors import MaxPayloadError
+from nats.js.errors import APIError
+
+from upswing.contracts.topics import FEEDBACK, TRAJECTORY
+from upswing.errors import Denied, Transient
+from upswing.sdk.spool import Kind
+from upswing.sdk.transport import TIMEOUT, Answer, Later, Refused, Taken, checked
+
+T = TypeVar("T")
+
+_SUBJECTS = {
+    Kind.TRAJECTORY: (TRAJECTORY, "trajectory_id"),
+    Kind.FEEDBACK: (FEEDBACK, "feedback_id"),
+}
+
+
+class NatsTransport:
+    """One connection. A lost one is not mended but made anew.
+
+    Its event loop has a daemon thread of its own, so that it answers the server's pings while the
+    recorder is idle.
+    """
+
+    def __init__(self, url: str, timeout: float = TIMEOUT) -> None:
+        self._url, self._timeout = url, timeout
+        self._user = checked(url, ("nats", "tls")).username
+        self._client: Client | None = None
+        self._trouble: Exception | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="upswing-nats", daemon=True)
+        self._thread.start()
+
+    def send(self, kind: Kind, bodies: Sequence[bytes]) -> list[Answer]:
+        return self._wait(self._send(kind, bodies), self._timeout * (2 + len(bodies)))
+
+    def _wait(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(seconds)
+        except TookTooLong:
+            future.cancel()
+            raise Transient("The bus does not answer.") from None
+
+    async def _send(self, kind: Kind, bodies: Sequence[bytes]) -> list[Answer]:
+        client = await self._connected()
+        answers: list[Answer] = []
+        for body in bodies:
+            answers.append(await self._publish(client, kind, body))
+            if isinstance(answers[-1], Later):  # the rest keeps its order behind this one
+                break
+        return [*answers, *[answers[-1]] * (len(bodies) - len(answers))]
+
+    async def _publish(self, client: Client, kind: Kind, body: bytes) -> Answer:
+        subject, id_key = _SUBJECTS[kind]
+        headers = {"Nats-Msg-Id": str(msgspec.json.decode(body)[id_key])}
+        self._trouble = None
+        try:
+            await client.jetstream().publish(subject, body, timeout=self._timeout, headers=headers)
+        except MaxPayloadError:
+            return Refused("The message is larger than the bus takes.")
+        except APIError as error:
+            if error.code is not None and 400 <= error.code < 500:
+                return Refused(f"The bus refused the message: {error.description}.")
+            return Later(Transient(f"The bus cannot store now: {error.description}."))
+        except (NatsError, OSError, TimeoutError) as error:
+            return Later(self._why(error))
+        return Taken()
+
+    def _why(self, error: Exception) -> Denied | Transient:
+        told = f"{self._trouble or error}".lower()
+        if "permissions violation" in told or "authorization" in told:
+            return Denied("The bus does not let this user publish. Entries wait in the spool.")
+        return Transient(f"The bus does not take messages now: {type(error).__name__}.")
+
+    async def _connected(self) -> Client:
+        if self._client is not None and self._client.is_connected:
+            return self._client
+        await self._disconnect()
+        try:
+            self._client = await nats.connect(
+                self._url,
+                allow_reconnect=False,
+                connect_timeout=int(self._timeout),
+                error_cb=self._noted,
+                inbox_prefix=f"_INBOX_{self._user}" if self._user else "_INBOX",
+            )
+        except (NatsError, OSError, TimeoutError) as error:
+            raise self._why(error) from error
+        return self._client
+
+    async def _noted(self, error: Exception) -> None:
+        self._trouble = error
+
+    async def _disconnect(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            with contextlib.suppress(Transient):
+                self._wait(self._disconnect(), 1.0)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(1.0)
+        if not self._loop.is_running():
+            self._loop.close()

@@ -1,0 +1,192 @@
+"""What is being recorded right now? One trajectory in the making, turn by turn."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from threading import Lock
+from types import TracebackType
+from typing import Any, ParamSpec, Protocol, Self
+
+import msgspec
+
+from upswing.contracts.steps import DOMAINS, Tree, outcome_of, stamp
+from upswing.sdk import shapes
+from upswing.sdk.clean import LARGEST, Draft, Form
+
+log = logging.getLogger("upswing.sdk")
+P = ParamSpec("P")
+
+
+class Desk(Protocol):
+    """What a recording needs of its recorder."""
+
+    def now(self) -> datetime: ...
+    def hand_in(self, draft: Draft) -> None: ...
+    def failed(self, why: str) -> None: ...
+    def feedback(self, trajectory_id: str, type: str, **said: Any) -> None: ...  # noqa: A002
+
+
+def quietly(method: Callable[P, None]) -> Callable[P, None]:
+    """Whatever goes wrong in a recorder, the agent goes on."""
+
+    @wraps(method)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            method(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - our faults are never the agent's
+            log.debug("recorder: %s", type(error).__name__)
+            me: Any = args[0]
+            me.failed(f"{method.__name__} met {type(error).__name__}.")
+
+    return guarded
+
+
+class Recording:
+    """One trajectory. Use it with `with` or `async with`; every call takes microseconds."""
+
+    def __init__(self, desk: Desk, head: Tree) -> None:
+        self._desk, self._head = desk, head
+        self._lock = Lock()
+        self._turns: list[msgspec.Raw] = []
+        self._feedback: list[Tree] = []
+        self._size = 0
+        self._ended = False
+        self._start = self._last = desk.now()
+
+    @property
+    def id(self) -> str:
+        """The trajectory's id, for feedback that comes later."""
+        return str(self._head["trajectory_id"])
+
+    def failed(self, why: str) -> None:
+        self._desk.failed(why)
+
+    @quietly
+    def turn(
+        self,
+        observation: Any = None,
+        action: Any = None,
+        result: Any = None,
+        *,
+        thoughts: Any = None,
+    ) -> None:
+        """What the agent saw, did and got. Text, objects or the contract's own shapes."""
+        task = "" if self._turns else self._head["task_context"]["instructions"]
+        turn: Tree = {
+            "observation": shapes.observation(observation, task),
+            "action": shapes.action(action),
+            "result": shapes.result(result),
+        }
+        if thoughts:
+            turn["thought_process"] = shapes.thoughts(thoughts)
+        with self._lock:
+            self._last = max(self._last, self._desk.now())
+            turn |= {"turn_id": len(self._turns) + 1, "timestamp": stamp(self._last)}
+            raw = shapes.encoded(turn)
+            self._size += len(raw)
+            if self._size <= LARGEST:  # a larger one is not taken, so it need not be held
+                self._turns.append(msgspec.Raw(raw))
+
+    @quietly
+    def outcome(self, status: str, share: float | None = None, **details: Any) -> None:
+        """How the task ended: `completed`, `partial`, `failed`, …, and what share of it is done."""
+        told = outcome_of(status, shapes.share(share), **shapes.plain(details))
+        self._head["metadata"]["outcome"] = told
+
+    @quietly
+    def feedback(self, type: str, **said: Any) -> None:  # noqa: A002 - the contract's word
+        """What the user said of it: `thumbs_up`, `rating` with `rating=4`, `comment` with …"""
+        self._feedback.append({"type": type, **said})
+
+    @quietly
+    def metadata(self, **values: Any) -> None:
+        """More about it: `tests=…`, `linter_results=…`, `environment=…`."""
+        self._head["metadata"] |= shapes.plain(values)
+
+    @quietly
+    def end(self) -> None:
+        """Done: hand it over to be redacted and sent. Further calls change nothing."""
+        with self._lock:
+            if self._ended:
+                return
+            self._ended = True
+        if self._size > LARGEST:
+            self.failed("A trajectory holds at most 8 MB; this one was not sent.")
+            return
+        if not self._turns:
+            self.failed("A trajectory without a turn was not sent.")
+            return
+        times = {"start_timestamp": stamp(self._start), "end_timestamp": stamp(self._finished())}
+        raw = shapes.encoded({**self._head, **times, "turns": self._turns})
+        self._desk.hand_in(Draft(Form.TRAJECTORY, raw))
+        for said in self._feedback:
+            self._desk.feedback(self.id, **said)
+
+    def _finished(self) -> datetime:
+        return max(self._last, self._desk.now())
+
+    @quietly
+    def _broken(self, error: BaseException) -> None:
+        """The agent raised. An interruption is nobody's failure, unless an outcome was told."""
+        told = shapes.result(error)
+        if isinstance(error, Exception):
+            self.outcome("failed", error=told["error"])
+        elif "outcome" not in self._head["metadata"]:
+            self.outcome("abandoned", error=told["error"])
+        if not self._turns:
+            self.turn(result=error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._broken(error)
+        self.end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+
+def head_of(
+    *,
+    trajectory_id: str,
+    agent_id: str,
+    task: str,
+    task_id: str | None,
+    domain: str | None,
+    model: str,
+    session_id: str | None,
+    profile: str | None,
+    metadata: Tree,
+) -> Tree:
+    """Everything of a trajectory but its turns and times."""
+    context: Tree = {"task_id": task_id or trajectory_id, "instructions": task}
+    if domain is not None:
+        context |= (
+            {"domain": domain} if domain in DOMAINS else {"domain": "general", "topic": domain}
+        )
+    return {
+        "trajectory_id": trajectory_id,
+        "session_id": session_id or trajectory_id,
+        "agent_id": agent_id,
+        **({"subordinate_profile": profile} if profile else {}),
+        "task_context": context,
+        "metadata": {"model": model, **{k: v for k, v in metadata.items() if v is not None}},
+    }

@@ -1,0 +1,82 @@
+"""Where is the loop? Asked again at every connection, because a local loop's ports may change.
+
+1. `url=` and `key=` of the recorder
+2. `AGENTGYM_RL_URL` with `AGENTGYM_RL_API_KEY`
+3. `NATS_URL`, unless `AGENTZERO_JETSTREAM` is `false`
+4. a loop that runs on this machine: `running.json` in `data=`, `UPSWING_DATA` or `./upswing-data`
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from upswing.sdk.transport import HttpTransport, Transport, checked
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An address, and the key to it."""
+
+    url: str
+    key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Target({checked(self.url).hostname!r})"
+
+
+def resolve(
+    url: str | None, key: str | None, data: Path | None, env: Mapping[str, str]
+) -> Target | None:
+    """The loop's address by the order above, or None when there is none to be found."""
+    if url:
+        return Target(url, key or env.get("AGENTGYM_RL_API_KEY"))
+    if data is None and (told := env.get("AGENTGYM_RL_URL")):
+        return Target(told, key or env.get("AGENTGYM_RL_API_KEY"))
+    if data is None and (bus := env.get("NATS_URL")) and _jetstream(env):
+        return Target(bus)
+    return _running(data_folder(data, env) / "running.json")
+
+
+def _jetstream(env: Mapping[str, str]) -> bool:
+    return env.get("AGENTZERO_JETSTREAM", "true").strip().lower() != "false"
+
+
+def data_folder(data: Path | None, env: Mapping[str, str]) -> Path:
+    return (data or Path(env.get("UPSWING_DATA") or "upswing-data")).expanduser().absolute()
+
+
+def _running(file: Path) -> Target | None:
+    try:
+        told: Any = msgspec.json.decode(file.read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return None
+    if not isinstance(told, dict):
+        return None
+    if isinstance(address := told.get("http_url"), str):
+        return Target(address, told.get("key"))
+    return Target(bus) if isinstance(bus := told.get("nats_url"), str) else None
+
+
+def spool_folder(url: str | None, data: Path | None, env: Mapping[str, str], home: Path) -> Path:
+    """One folder per loop: what was recorded for one is never sent to another."""
+    state = Path(env.get("XDG_STATE_HOME") or home / ".local" / "state")
+    named = [url, None if data else env.get("AGENTGYM_RL_URL") or env.get("NATS_URL")]
+    where = next((name for name in named if name), str(data_folder(data, env)))
+    if "@" in where:  # a password is no part of a place
+        where = where.rpartition("@")[2]
+    return state / "upswing" / "spool" / hashlib.sha256(where.encode()).hexdigest()[:16]
+
+
+def transport_to(target: Target) -> Transport:
+    """The transport that the address asks for; nats-py is imported only for a bus."""
+    if checked(target.url).scheme in ("http", "https"):
+        return HttpTransport(target.url, target.key)
+    from upswing.sdk.nats import NatsTransport  # noqa: PLC0415 - heavy, and often not needed
+
+    return NatsTransport(target.url)

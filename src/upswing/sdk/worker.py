@@ -1,0 +1,280 @@
+"""How does work leave the agent without holding it up? A thread: redact, spool, send, remove.
+
+```
+agent ─▶ queue (bounded) ─▶ redact ─▶ spool (on disk, bounded) ─▶ the loop
+                              └▶ cannot be redacted: counted, gone     └▶ acknowledged: removed
+```
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Lock, Thread, current_thread
+
+from upswing.errors import Denied, Misuse, Transient, UpswingError
+from upswing.sdk.clean import Cleaner, Draft
+from upswing.sdk.spool import Entry, Spool
+from upswing.sdk.transport import Later, Refused, Taken, Transport
+
+log = logging.getLogger("upswing.sdk")
+
+QUEUE_COUNT, QUEUE_BYTES = 1_000, 32 * 1024 * 1024
+"""What waits in memory for the thread. It is emptied to the spool even while the loop is away,
+so it fills only when an agent is faster than the disk; then its oldest entry goes."""
+BATCH_COUNT, BATCH_BYTES = 100, 1024 * 1024
+FIRST_WAIT, LONGEST_WAIT = 0.25, 30.0
+"""Seconds between tries while the loop is away: doubled each time, with jitter."""
+LOOK_AROUND = 60.0
+"""Seconds between looks for files of processes that have died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What became of everything that was recorded."""
+
+    sent: int = 0
+    """Acknowledged by the loop."""
+    spooled: int = 0
+    """Redacted and on disk now, waiting for the loop."""
+    dropped: int = 0
+    """Given up for want of room, or torn by a power cut."""
+    errors: int = 0
+    """Never to be sent: refused by the loop, not redactable, or not a trajectory."""
+    pending: int = 0
+    """Not acknowledged yet: `spooled`, and what is still in memory."""
+    last_error: str | None = None
+
+
+def wait_before(attempt: int, chance: float) -> float:
+    """Seconds before try number `attempt` (from 1): doubling, capped, spread by half.
+
+    >>> [wait_before(n, 1.0) for n in (1, 2, 3, 20)], wait_before(1, 0.0)
+    ([0.25, 0.5, 1.0, 30.0], 0.125)
+    """
+    return min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt - 1, 16)) * (0.5 + chance / 2)
+
+
+class Worker:
+    """The thread and everything it owns. Every public method is safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        connect: Callable[[], Transport],
+        spool: Spool,
+        clean: Cleaner,
+        chance: Callable[[], float],
+    ) -> None:
+        self._connect, self._spool, self._clean, self._chance = connect, spool, clean, chance
+        self._changed = Condition(Lock())
+        self._moving = Lock()
+        """Held while a draft goes from the queue to the spool, so that order is kept."""
+        self._queue: deque[Draft] = deque()
+        self._queued = self._in_hand = 0
+        self._sent = self._dropped = self._errors = 0
+        self._last_error: str | None = None
+        self._failures = 0
+        """Tries in a row that failed."""
+        self._tries = 0
+        self._due = 0.0
+        self._looked = 0.0
+        self._stopping = False
+        self._transport: Transport | None = None
+        self._thread = Thread(target=self._run, name="upswing-recorder", daemon=True)
+
+    # --- the agent's side: microseconds, no disk, no network ---------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, draft: Draft) -> None:
+        with self._changed:
+            if self._stopping:
+                self._dropped += 1
+                return
+            self._queue.append(draft)
+            self._queued += len(draft.raw)
+            while len(self._queue) > 1 and (
+                len(self._queue) > QUEUE_COUNT or self._queued > QUEUE_BYTES
+            ):
+                self._queued -= len(self._queue.popleft().raw)
+                self._dropped += 1
+            self._changed.notify_all()
+
+    def failed(self, why: str) -> None:
+        """Count something that will never be sent."""
+        with self._changed:
+            self._errors += 1
+            self._last_error = why
+
+    @property
+    def stats(self) -> Stats:
+        with self._changed:
+            return Stats(
+                sent=self._sent,
+                spooled=len(self._spool),
+                dropped=self._dropped + self._spool.dropped,
+                errors=self._errors,
+                pending=self._pending(),
+                last_error=self._last_error or self._spool.trouble or None,
+            )
+
+    def _pending(self) -> int:
+        return len(self._queue) + self._in_hand + len(self._spool)
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until all is acknowledged. False: what is left is in the spool, or time is up."""
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            tries, self._due = self._tries, 0.0
+            self._changed.notify_all()
+            while self._pending():
+                safe = not self._queue and not self._in_hand
+                if safe and self._failures and self._tries > tries:
+                    return False
+                if (left := deadline - time.monotonic()) <= 0 or not self._thread.is_alive():
+                    return False
+                self._changed.wait(min(left, 0.1))
+            return True
+
+    def close(self, timeout: float) -> None:
+        """Send what can be sent in time, have the rest on disk, end the thread."""
+        deadline = time.monotonic() + timeout
+        self.flush(timeout * 0.75)
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread.is_alive() and self._thread is not current_thread():
+            self._thread.join(max(0.05, timeout * 0.1))
+        if self._thread.is_alive():  # held up by the network: what is in memory goes to disk
+            self._move(deadline)
+
+    def forget(self) -> None:
+        """In a forked child: all of this is the parent's."""
+        self._spool.forget()
+
+    # --- the thread --------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._clean.warm()
+        except Exception as error:  # noqa: BLE001 - it is tried again, and counted, per draft
+            log.debug("redactor not ready: %s", type(error).__name__)
+        try:
+            while self._wait():
+                self._turn()
+        finally:
+            self._disconnect()
+            self._spool.close()
+
+    def _turn(self) -> None:
+        try:
+            self._look_around()
+            self._move()
+            if time.monotonic() >= self._due:
+                self._deliver()
+        except Exception as error:  # noqa: BLE001 - the thread outlives whatever goes wrong in it
+            self._away(Transient(f"The recorder met {type(error).__name__}."))
+
+    def _wait(self) -> bool:
+        """Until there is something to do; False when it is time to go."""
+        with self._changed:
+            while not self._stopping and not self._queue:
+                now = time.monotonic()
+                next_look = self._looked + LOOK_AROUND if self._looked else now
+                wake = min(next_look, self._due if len(self._spool) else next_look)
+                if wake <= now:
+                    break
+                self._changed.wait(wake - now)
+            return not self._stopping or bool(self._queue)
+
+    def _look_around(self) -> None:
+        if (now := time.monotonic()) >= self._looked + LOOK_AROUND or not self._looked:
+            self._looked = now
+            self._spool.adopt()
+
+    def _move(self, deadline: float | None = None) -> None:
+        """From the queue, redacted, into the spool."""
+        while deadline is None or time.monotonic() < deadline:
+            with self._moving:
+                with self._changed:
+                    if not self._queue:
+                        return
+                    draft = self._queue.popleft()
+                    self._queued -= len(draft.raw)
+                    self._in_hand += 1
+                entry = self._redacted(draft)
+                if entry is not None:
+                    self._spool.append(entry)
+                with self._changed:
+                    self._in_hand -= 1
+                    self._changed.notify_all()
+
+    def _redacted(self, draft: Draft) -> Entry | None:
+        try:
+            return self._clean(draft)
+        except UpswingError as error:
+            self.failed(str(error))
+        except Exception as error:  # noqa: BLE001 - unredacted is never kept, whatever the cause
+            self.failed(f"Redaction failed ({type(error).__name__}); nothing was kept.")
+        return None
+
+    def _deliver(self) -> None:
+        entries = self._spool.peek(BATCH_COUNT, BATCH_BYTES)
+        if not entries:
+            return
+        try:
+            if self._transport is None:
+                self._transport = self._connect()
+            answers = self._transport.send(entries[0].kind, [entry.body for entry in entries])
+        except (Transient, Denied, Misuse) as error:
+            self._away(error)
+            return
+        for place, answer in enumerate(answers):
+            match answer:
+                case Taken() | Refused():
+                    self._settle(entries[place], answer)
+                case Later(why):
+                    self._away(why)
+                    return
+        with self._changed:
+            self._tries += 1
+            if self._failures:
+                log.info("the loop takes recordings again", extra={"action": "recorder_back"})
+            self._failures = 0
+            self._changed.notify_all()
+
+    def _settle(self, entry: Entry, answer: Taken | Refused) -> None:
+        self._spool.remove([entry])
+        with self._changed:
+            match answer:
+                case Taken():
+                    self._sent += 1
+                case Refused(why):
+                    self._errors += 1
+                    self._last_error = why
+
+    def _away(self, error: UpswingError) -> None:
+        """Not now: entries stay where they are, and the next try waits longer."""
+        self._disconnect()
+        self._spool.sync()
+        with self._changed:
+            self._failures += 1
+            self._tries += 1
+            self._last_error = str(error)
+            self._due = time.monotonic() + wait_before(self._failures, self._chance())
+            self._changed.notify_all()
+            first = self._failures == 1
+        if first:
+            log.warning(
+                "recordings wait in the spool: %s", error, extra={"action": "recorder_away"}
+            )
+
+    def _disconnect(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None

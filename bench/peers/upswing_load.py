@@ -44,7 +44,7 @@ def _lines_accepted(status: int, answer: bytes) -> int:
     if status >= 300:
         return 0
     results = [json.loads(line) for line in answer.splitlines() if line]
-    return sum(result.get("status") in {ACCEPTED, "accepted", "ok"} for result in results)
+    return sum(result.get("status") == ACCEPTED for result in results)
 
 
 def main() -> None:

@@ -65,7 +65,7 @@ _RESPONSES = ("response", "output", "rawResponse")
 _TYPES = ("actionType", "type", "toolName")
 _PARAMETERS = ("parameters", "params", "toolArgs")
 _STEP = ("stepNumber", "timestamp", "environmentState", "providerAccesses", "llmCalls", "action",
-         "reward", "turn")  # fmt: skip
+         "reward")  # fmt: skip
 _ACTION = (*_TYPES, *_PARAMETERS, "success", "result", "error", "reasoning", "executionTimeMs")
 _EXACT = "trajectory_v1"
 """The key of `metadataJson` that holds what the other columns of a row of ours cannot."""
@@ -184,8 +184,6 @@ def turn_of(step: Mapping[str, Any], *, default_time: datetime) -> Tree:
     >>> turn_of(step, default_time=datetime(2025, 11, 13, 12, tzinfo=UTC))["action"]
     {'type': 'tool_call', 'tool_name': 'trade', 'tool_args': {'side': 'buy'}}
     """
-    if isinstance(kept := field(step, "turn"), Mapping):
-        return dict(kept)
     action = tree(field(step, "action"))
     reasoning = field(action, "reasoning")
     thoughts = reasoning if isinstance(reasoning, list) else [reasoning] if reasoning else []
@@ -393,7 +391,7 @@ def trajectory_of_row(row: Mapping[str, Any]) -> Tree:
             "trajectory_id": identity(text(_needed(row, "trajectoryId"))),
             "agent_id": text(_needed(row, "agentId")),
             **exact,
-            "turns": [turn_of(tree(step), default_time=_EPOCH) for step in steps],
+            "turns": [_own_turn(tree(step)) for step in steps],
             "metadata": {**told, **judged},
         }
         from_builtins(Trajectory, made)
@@ -406,6 +404,10 @@ def trajectory_of_row(row: Mapping[str, Any]) -> Tree:
     }
     told |= {key: value for key, value in kept.items() if value} | judged
     return trajectory_of_steps({**told, **row, "metadata": told}, steps, {**row, "metadata": None})
+
+
+def _own_turn(step: Tree) -> Tree:
+    return tree(step["turn"]) if "turn" in step else turn_of(step, default_time=_EPOCH)
 
 
 def _told(row: Mapping[str, Any], name: str) -> Any:

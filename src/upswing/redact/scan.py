@@ -13,6 +13,7 @@ from .errors import Overflow
 from .layer import Builder, Layer, ground, type_span
 from .nominate import Engine, TooMany, most_places
 from .rule import Rule
+from .values import random_looking
 
 _DEPTH = 4
 """Levels of decoding: base64 of base64 of percent escapes is three."""
@@ -87,7 +88,7 @@ class Scanner:
             if budget < 0:
                 raise Overflow(_blame(layer, list(range(0, len(layer.raw), 64))))
             layer = builder.done()
-        return hits
+        return [hit for hit in hits if len(hit.places) == 1 or _really_cut(hit, hits, leaves)]
 
     def _one_layer(self, layer: Layer, builder: Builder, *, decoding: bool) -> Iterator[Hit]:
         nominated = self._engine.nominate(layer.text.encode("latin-1", "replace"))
@@ -144,6 +145,16 @@ class Scanner:
                 for start, end, kind in recogniser.find(leaf):
                     place = Place(i, start, end)
                     yield Hit("recogniser", kind, 10, leaf[start:end], "plain", (place,))
+
+
+def _really_cut(hit: Hit, hits: list[Hit], leaves: list[str]) -> bool:
+    """Where the first piece is a value by itself, the others must look like more of it."""
+    first, *others = hit.places
+    alone = any(
+        other.rule == hit.rule and len(other.places) == 1 and other.places[0].leaf == first.leaf
+        for other in hits
+    )
+    return not alone or all(random_looking(leaves[p.leaf][p.start : p.end]) for p in others)
 
 
 def _value_span(match: re.Match[str]) -> type_span:

@@ -15,11 +15,18 @@ Path = tuple[str | int, ...]
 
 _SEAM_WORDS = 300
 _SHORT = 64
-_CHAIN = 6
+_CHAIN = 16
+_KEY = 4096
 _TAIL = re.compile(r"\S{0,256}(?:[ ]\S{1,32})?")
 _HEAD = re.compile(r"\S{0,256}")
 _QUOTES = str.maketrans(dict.fromkeys("\"'`\\\n\r", "\x02"))
-_NUMBER_KEYS = re.compile(r"(?i)(?:id|seq|time|timestamp|_at|_ns|_us|_ms|ts|seed|hash)$")
+_PLAIN_KEYS = re.compile(r"(?i)(?:id|seq|time|timestamp|date|_at|_ns|_us|_ms|ts|seed|hash|role|model|version|type)$")
+"""Keys whose value is never a card number, nor the rest of a value cut in two."""
+_ORDINARY = re.compile(
+    r"[A-Za-z]?[a-z_]{0,15}[.,:;!?)]{0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]{1,6}[.,:)]?"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|https?://.*"
+)
+"""First words that begin something new."""
 
 
 @dataclass(slots=True)
@@ -81,7 +88,7 @@ def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
 def is_card(node: Any, key: str) -> bool:
     if isinstance(node, bool) or not isinstance(node, int) or not 10**13 <= node < 10**19:
         return False
-    return card(str(node)) and not _NUMBER_KEYS.search(key)
+    return card(str(node)) and not _PLAIN_KEYS.search(key)
 
 
 def _note_rows(depth: int, starts: list[int], leaves: Leaves) -> None:
@@ -129,10 +136,13 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
             pair = (row[n], row[n + 1])
             if pair not in seen:
                 seen.add(pair)
-                yield from _chain(texts, row[n : n + _CHAIN])
+                yield from _chain(texts, leaves.keys, row[n : n + _CHAIN])
+                yield from _key_chain(texts, row[n : n + _CHAIN])
 
 
-def _chain(texts: list[str], row: list[int] | tuple[int, ...]) -> Iterator[list[Part]]:
+def _chain(
+    texts: list[str], keys: list[str], row: list[int] | tuple[int, ...]
+) -> Iterator[list[Part]]:
     first = texts[row[0]]
     tail = _TAIL.match(first[-_SEAM_WORDS:][::-1])
     if not first or not tail or not tail.end() or first[-1].isspace():
@@ -140,13 +150,28 @@ def _chain(texts: list[str], row: list[int] | tuple[int, ...]) -> Iterator[list[
     parts: list[Part] = [(row[0], len(first) - tail.end(), len(first))]
     for i in row[1:]:
         head = _HEAD.match(texts[i])
-        if not head or not head.end():
+        if not head or _ORDINARY.fullmatch(head.group()) or _PLAIN_KEYS.search(keys[i]):
             return
         if sum(b - a for _, a, b in parts) + head.end() >= 10:
             yield [*parts, (i, 0, head.end())]
         if head.end() < len(texts[i]) or len(texts[i]) > _SHORT:
             return
         parts.append((i, 0, len(texts[i])))
+
+
+def _key_chain(texts: list[str], row: list[int] | tuple[int, ...]) -> Iterator[list[Part]]:
+    """A private key goes over line breaks, so whole texts are joined until it ends."""
+    first = texts[row[0]]
+    begin = first.rfind("-----BEGIN ", -_KEY)
+    if begin < 0 or "-----END " in first[begin:]:
+        return
+    parts: list[Part] = [(row[0], begin, len(first))]
+    for i in row[1:]:
+        end = min(len(texts[i]), _KEY)
+        parts.append((i, 0, end))
+        yield list(parts)
+        if end < len(texts[i]) or "-----END " in texts[i]:
+            return
 
 
 def rebuild(tree: Any, new: Iterator[str], cards: Callable[[int], str]) -> Any:

@@ -117,10 +117,21 @@ def _trajectory(given: Tree, redactor: Redactor) -> Tree:
     tokens = about.pop("tokens", None)
     user = about.pop("user_id", None)
     clean = _redacted({**given, "metadata": about}, redactor, _TRAJECTORY)
+    clean["turns"] = list(map(_in_shape, given["turns"], clean["turns"]))
     found = {"user_id": redactor.name("user", user)} if isinstance(user, str) else {}
     if isinstance(tokens, list) and (kept := _true_tokens(tokens, given, clean)):
         found["tokens"] = redactor.tree(kept)
     return {**clean, "metadata": {**clean["metadata"], **found}}
+
+
+def _in_shape(given: Tree, clean: Tree) -> Tree:
+    """A turn's time and its contract words, which hold nothing private, as they were."""
+    return {
+        **clean,
+        "timestamp": given["timestamp"],
+        "observation": {**clean["observation"], "type": given["observation"]["type"]},
+        "action": {**clean["action"], "type": given["action"]["type"]},
+    }
 
 
 def _true_tokens(tokens: list[Any], given: Tree, clean: Tree) -> list[Any]:

@@ -10,7 +10,6 @@ from threading import Thread
 from typing import Any, TypeVar
 
 import msgspec
-import nats
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.errors import MaxPayloadError
@@ -91,8 +90,9 @@ class NatsTransport:
         if self._client is not None and self._client.is_connected:
             return self._client
         await self._disconnect()
+        self._client = Client()
         try:
-            self._client = await nats.connect(
+            await self._client.connect(
                 self._url,
                 allow_reconnect=False,
                 connect_timeout=int(self._timeout),
@@ -100,6 +100,7 @@ class NatsTransport:
                 inbox_prefix=f"_INBOX_{self._user}" if self._user else "_INBOX",
             )
         except (NatsError, OSError, TimeoutError) as error:
+            await self._disconnect()
             raise self._why(error) from error
         return self._client
 

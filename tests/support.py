@@ -1,0 +1,164 @@
+"""Hands of the tests: make trajectories, talk HTTP, start and kill processes, wait for a fact."""
+
+import asyncio
+import contextlib
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from upswing.contracts import Trajectory
+from upswing.contracts.examples import EXAMPLES
+
+UPSWING = str(Path(sys.executable).parent / "upswing")
+
+
+def trajectory(**changes):
+    """A valid trajectory with an id of its own; `metadata` and `task_context` are merged."""
+    made = copy.deepcopy(EXAMPLES[Trajectory]) | {"trajectory_id": str(uuid.uuid4())}
+    for key, value in changes.items():
+        made[key] = {**made[key], **value} if key in {"metadata", "task_context"} else value
+    return made
+
+
+def raw(document):
+    return json.dumps(document).encode()
+
+
+async def until(fact, seconds=20.0, what="it did not happen in time"):
+    """Wait for a fact about the world outside; nothing of it can be awaited."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        answer = fact()
+        if asyncio.iscoroutine(answer):
+            answer = await answer
+        if answer:
+            return answer
+        await asyncio.sleep(0.02)
+    raise AssertionError(what)
+
+
+class Client:
+    """A small HTTP/1.1 client with one kept connection per use."""
+
+    def __init__(self, url, key=None):
+        host, _, port = url.removeprefix("http://").partition(":")
+        self.host, self.port, self.key = host, int(port), key
+        self._free = []
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        for _, writer in self._free:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def __call__(self, method, path, body=b"", *, key="own", kind="application/json", headers=()):
+        """(status, parsed answer)"""
+        if isinstance(body, dict | list):
+            body = raw(body)
+        head = [f"{method} {path} HTTP/1.1", f"Host: {self.host}", f"Content-Length: {len(body)}"]
+        key = self.key if key == "own" else key
+        if key:
+            head.append(f"Authorization: Bearer {key}")
+        if body:
+            head.append(f"Content-Type: {kind}")
+        message = "\r\n".join([*head, *headers, "", ""]).encode() + body
+        reader, writer = self._free.pop() if self._free else await asyncio.open_connection(self.host, self.port, limit=1 << 24)
+        writer.write(message)
+        status, answer_headers, answer = await self._answer(reader)
+        self._free.append((reader, writer))
+        kind = answer_headers.get("content-type", "")
+        if kind.startswith("application/json"):
+            return status, json.loads(answer)
+        if kind.startswith("application/x-ndjson"):
+            return status, [json.loads(line) for line in answer.splitlines()]
+        return status, answer.decode()
+
+    @staticmethod
+    async def _answer(reader):
+        top = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in top[1:] if line)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        return int(top[0].split()[1]), headers, body
+
+    async def send(self, document, **options):
+        return await self("POST", "/v1/trajectories", document, **options)
+
+
+class Process:
+    """`upswing up` in a process group of its own."""
+
+    def __init__(self, popen, data, log):
+        self.popen, self.data, self.log = popen, data, log
+
+    @classmethod
+    def start(cls, data, *options, env=None):
+        data.parent.mkdir(parents=True, exist_ok=True)
+        log = data.parent / f"{data.name}.log"
+        popen = subprocess.Popen(
+            [UPSWING, "up", "--data", str(data), "--port", "0", "--gateway-port", "0", *options],
+            stdout=log.open("ab"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+            start_new_session=True, env={**os.environ, **(env or {})},
+        )  # fmt: skip
+        return cls(popen, data, log)
+
+    def until_ready(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            assert self.popen.poll() is None, f"it died: {self.log.read_text()}"
+            with contextlib.suppress(OSError, ValueError):
+                self.info = json.loads((self.data / "running.json").read_text())
+                if self.info["pid"] == self.popen.pid:
+                    return self.info
+            time.sleep(0.02)  # nothing to wait on but the file
+        raise AssertionError(f"not ready: {self.log.read_text()}")
+
+    @property
+    def nats_pid(self):
+        found = sorted((self.data / "nats").glob("nats-server_*.ports"), key=lambda p: p.stat().st_mtime)
+        return int(found[-1].stem.rpartition("_")[2]) if found else None
+
+    def kill_group(self):
+        """`kill -9` of everything at once."""
+        os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait(10)
+
+    def kill(self):
+        self.popen.kill()
+        self.popen.wait(10)
+
+    def stop(self):
+        self.popen.terminate()
+        return self.popen.wait(20)
+
+    def destroy(self):
+        if self.popen.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.kill_group()
+
+
+def alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def cli(*arguments, data=None, stdin=b"", env=None, check=True):
+    """Run a command of ours; its finished process."""
+    where = ["--data", str(data)] if data else []
+    done = subprocess.run(
+        [UPSWING, *arguments, *where], input=stdin, capture_output=True, timeout=60,
+        env={**os.environ, **(env or {})}, check=False,
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stderr.decode()
+    return done

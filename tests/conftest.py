@@ -14,7 +14,6 @@ import pytest
 from tests.support import Client, Process
 
 
-
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch):
     """A test decides its environment; the developer's own does not leak in."""
@@ -97,7 +96,10 @@ def postgres_server(tmp_path_factory):
         port = probe.getsockname()[1]
     cluster = base / "cluster"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "check": True, "cwd": "/"}
-    subprocess.run([*user, install / "bin/initdb", "-D", cluster, "-U", "upswing", "-A", "trust", "--no-sync"], **quiet)
+    subprocess.run(
+        [*user, install / "bin/initdb", "-D", cluster, "-U", "upswing", "-A", "trust", "--no-sync"],
+        **quiet,
+    )
     server = subprocess.Popen(
         [*user, install / "bin/postgres", "-D", cluster, "-p", str(port), "-h", "127.0.0.1",
          "-c", "unix_socket_directories=", "-c", "fsync=off"],
@@ -153,5 +155,3 @@ async def store(request, tmp_path):
     await made.prepare()
     yield made
     made.close()
-
-

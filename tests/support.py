@@ -60,7 +60,9 @@ class Client:
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    async def __call__(self, method, path, body=b"", *, key="own", kind="application/json", headers=()):
+    async def __call__(
+        self, method, path, body=b"", *, key="own", kind="application/json", headers=()
+    ):
         """(status, parsed answer)"""
         if isinstance(body, dict | list):
             body = raw(body)
@@ -71,7 +73,11 @@ class Client:
         if body:
             head.append(f"Content-Type: {kind}")
         message = "\r\n".join([*head, *headers, "", ""]).encode() + body
-        reader, writer = self._free.pop() if self._free else await asyncio.open_connection(self.host, self.port, limit=1 << 24)
+        reader, writer = (
+            self._free.pop()
+            if self._free
+            else await asyncio.open_connection(self.host, self.port, limit=1 << 24)
+        )
         writer.write(message)
         status, answer_headers, answer = await self._answer(reader)
         self._free.append((reader, writer))
@@ -85,7 +91,9 @@ class Client:
     @staticmethod
     async def _answer(reader):
         top = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in top[1:] if line)}
+        headers = {
+            k.lower(): v.strip() for k, _, v in (line.partition(":") for line in top[1:] if line)
+        }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         return int(top[0].split()[1]), headers, body
 
@@ -123,7 +131,9 @@ class Process:
 
     @property
     def nats_pid(self):
-        found = sorted((self.data / "nats").glob("nats-server_*.ports"), key=lambda p: p.stat().st_mtime)
+        found = sorted(
+            (self.data / "nats").glob("nats-server_*.ports"), key=lambda p: p.stat().st_mtime
+        )
         return int(found[-1].stem.rpartition("_")[2]) if found else None
 
     def kill_group(self):

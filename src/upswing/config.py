@@ -103,5 +103,7 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         raise Misuse("DATABASE_URL must start with postgresql://; leave it out to use SQLite.")
     nats = found["nats_url"]
     if nats and not nats.startswith(("nats://", "tls://", "ws://", "wss://")):
-        raise Misuse("NATS_URL must start with nats:// or tls://; leave it out to run an embedded server.")
+        raise Misuse(
+            "NATS_URL must start with nats:// or tls://; leave it out to run an embedded server."
+        )
     return Surroundings(**found)

@@ -22,7 +22,9 @@ class CleanFormatter(logging.Formatter):
         try:
             return str(self._redactor.text(line).value)
         except RedactionFailed:
-            return f"{record.levelname} {record.name}: a line that could not be redacted was left out"
+            return (
+                f"{record.levelname} {record.name}: a line that could not be redacted was left out"
+            )
 
 
 def set_up_logging(redactor: Redactor, level: int = logging.INFO) -> None:

@@ -33,7 +33,9 @@ class Publishes(Protocol):
 class Relay:
     """Moves the outbox to the bus."""
 
-    def __init__(self, store: HasOutbox, bus: Publishes, delivered: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(
+        self, store: HasOutbox, bus: Publishes, delivered: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._store = store
         self._bus = bus
         self._delivered = delivered

@@ -137,12 +137,20 @@ class CollectStore(Protocol):
     """What `collect` asks of the store. Every write is durable when it returns."""
 
     async def take(
-        self, admitted: Admitted, *, door: str, now: datetime, stream_seq: int | None, announce: bool
+        self,
+        admitted: Admitted,
+        *,
+        door: str,
+        now: datetime,
+        stream_seq: int | None,
+        announce: bool,
     ) -> Taken:
         """Store it once; `announce` puts the clean form into the outbox."""
         ...
 
-    async def take_feedback(self, admitted: AdmittedFeedback, *, now: datetime, announce: bool) -> Taken: ...
+    async def take_feedback(
+        self, admitted: AdmittedFeedback, *, now: datetime, announce: bool
+    ) -> Taken: ...
 
     async def known(self, hashes: Sequence[bytes]) -> set[bytes]:
         """Which of these contents are stored already, byte for byte?"""

@@ -17,7 +17,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import uvicorn
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from upswing.adapters.archive import Archive, archive_finished_hours
 from upswing.adapters.nats.bus import Bus, redacted_url
@@ -32,7 +32,15 @@ from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Collector, Intake, Outcome
 from upswing.collect.steps_service import StepwiseDoor
 from upswing.config import Settings, Surroundings
-from upswing.contracts.topics import FEEDBACK, FEEDBACKS, ROLES, STORED, STREAMS, TRAJECTORIES, TRAJECTORY
+from upswing.contracts.topics import (
+    FEEDBACK,
+    FEEDBACKS,
+    ROLES,
+    STORED,
+    STREAMS,
+    TRAJECTORIES,
+    TRAJECTORY,
+)
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.http.app import App, Request, Response, Route
 from upswing.http.doors import Doors
@@ -123,14 +131,24 @@ class Loop:
         await self.store.prepare()
         self.users, self.keys = Users(self.store.database), Keys(self.store.database)
         await self.users.load()
-        await self.keys.add("operator", "made at first start", "operator", secret["key"], self._clock())
+        await self.keys.add(
+            "operator", "made at first start", "operator", secret["key"], self._clock()
+        )
         if self._surroundings.api_key:
-            await self.keys.add(f"env-{self._new_id()}", "AGENTGYM_RL_API_KEY", "operator", key, self._clock())
+            await self.keys.add(
+                f"env-{self._new_id()}", "AGENTGYM_RL_API_KEY", "operator", key, self._clock()
+            )
         nats_urls = await self._start_bus(secret)
         await self._wire()
         http_url = await self._serve()
         running = Running(
-            os.getpid(), http_url, None, nats_urls.get(OPERATOR, ""), nats_urls, key, str(self.folder)
+            os.getpid(),
+            http_url,
+            None,
+            nats_urls.get(OPERATOR, ""),
+            nats_urls,
+            key,
+            str(self.folder),
         )
         self._announce(running)
         return running
@@ -163,6 +181,7 @@ class Loop:
     async def _wire(self) -> None:
         """Make the stages and let them run."""
         collect = self._settings.collect
+        disable_created_metrics()
         self.registry = CollectorRegistry()
         metrics = CollectMetrics(self.registry)
         self.relay = Relay(self.store, self.bus)
@@ -201,7 +220,11 @@ class Loop:
 
     async def _bury(self, carried: Carried, error: Rejected) -> Outcome:
         return await self.intake.bury(
-            carried.payload, error, door="nats", subject=carried.subject, deliveries=carried.deliveries
+            carried.payload,
+            error,
+            door="nats",
+            subject=carried.subject,
+            deliveries=carried.deliveries,
         )
 
     def _stored(self) -> None:
@@ -276,7 +299,9 @@ class Loop:
             return Response(200, spec)
 
         about = {200: ("OpenAPI 3.1.", {"type": "object"})}
-        routes.append(Route("GET", "/openapi.json", "This document.", openapi, frozenset(), answers=about))
+        routes.append(
+            Route("GET", "/openapi.json", "This document.", openapi, frozenset(), answers=about)
+        )
         self.app = App(routes, self.keys)
         listener = listen(self._address.host, self._address.port)
         server = _Server(
@@ -357,7 +382,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise Misuse(f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any.") from None
+        raise Misuse(
+            f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any."
+        ) from None
     listener.listen(2048)
     listener.setblocking(False)
     return listener
@@ -369,7 +396,9 @@ def read_secrets(folder: Path) -> dict[str, str]:
     known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
     wanted = ["key", *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
     if missing := [name for name in wanted if name not in known]:
-        known |= {name: ("up_" if name == "key" else "") + secrets.token_urlsafe(32) for name in missing}
+        known |= {
+            name: ("up_" if name == "key" else "") + secrets.token_urlsafe(32) for name in missing
+        }
         write_private(path, json.dumps(known, indent=2))
     return known
 
@@ -395,4 +424,13 @@ def read_running(folder: Path) -> Running | None:
     return running
 
 
-__all__ = ["Address", "Loop", "Running", "SqlStore", "listen", "now", "read_running", "read_secrets"]
+__all__ = [
+    "Address",
+    "Loop",
+    "Running",
+    "SqlStore",
+    "listen",
+    "now",
+    "read_running",
+    "read_secrets",
+]

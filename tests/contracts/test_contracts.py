@@ -130,8 +130,12 @@ SCALARS = st.one_of(
 )  # fmt: skip
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["a", "type", "content", "score", "start"]), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["a", "type", "content", "score", "start"]), inner, max_size=3
+        )
+    ),
     max_leaves=4,
 )
 KEYS = [
@@ -142,7 +146,13 @@ KEYS = [
 
 def places(tree, path=()):
     yield path
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    items = (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    )
     for key, value in items:
         yield from places(value, (*path, key))
 
@@ -195,7 +205,9 @@ VALIDATORS = {message: jsonschema.Draft202012Validator(schema(message)) for mess
 _seen = {"agreed on yes": 0, "agreed on no": 0}
 
 
-@settings(max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(
+    max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
+)
 @given(mutated())
 def _types_and_schema_agree(case):
     message, document = case

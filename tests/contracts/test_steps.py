@@ -82,7 +82,11 @@ def test_a_step_with_a_prompt_is_a_turn_that_answers_it():
 
 
 def test_keys_may_be_in_snake_case():
-    step = {"step_number": 2, "environment_state": {"x": 1}, "action": {"action_type": "go", "error": "no"}}
+    step = {
+        "step_number": 2,
+        "environment_state": {"x": 1},
+        "action": {"action_type": "go", "error": "no"},
+    }
     turn = turn_of(step, default_time=NOON)
     assert turn["turn_id"] == 2
     assert turn["observation"] == {"type": "system_message", "content": {"x": 1}}
@@ -149,7 +153,11 @@ def test_a_row_becomes_a_trajectory():
     from_builtins(Trajectory, made)
     assert made["trajectory_id"] == identity("traj-1")
     assert made["end_timestamp"] == "2025-11-13T12:01:00Z"
-    assert made["task_context"] == {"task_id": "s", "instructions": "Trade well.", "domain": "general"}
+    assert made["task_context"] == {
+        "task_id": "s",
+        "instructions": "Trade well.",
+        "domain": "general",
+    }
     about = made["metadata"]
     assert about["external_id"] == "traj-1"
     assert about["environment"]["pnl"] == 60.5
@@ -204,7 +212,11 @@ def test_a_row_has_every_column_and_the_numbers_in_theirs():
     made = row_of_trajectory(trajectory_of_row(row()), created_at=NOON)
     assert tuple(made) == COLUMNS
     assert (made["trajectoryId"], made["totalReward"], made["finalPnL"]) == ("traj-1", 10.5, 60.5)
-    assert (made["finalStatus"], made["episodeLength"], made["durationMs"]) == ("completed", 1, 60000)
+    assert (made["finalStatus"], made["episodeLength"], made["durationMs"]) == (
+        "completed",
+        1,
+        60000,
+    )
     (step,) = json.loads(made["stepsJson"])
     assert step["action"]["actionType"] == "trade"
     assert step["reward"] == 0.8
@@ -269,7 +281,9 @@ def trajectories(draw):
         for place, turn in enumerate(draw(st.lists(turns, min_size=1, max_size=3)), 1)
     ]
     made["metadata"] = draw(metadata)
-    made["task_context"] |= draw(st.dictionaries(words.filter(lambda w: w not in made["task_context"]), values))
+    made["task_context"] |= draw(
+        st.dictionaries(words.filter(lambda w: w not in made["task_context"]), values)
+    )
     return made
 
 

@@ -34,7 +34,9 @@ def fullwidth(text: str) -> str:
 FORMS: dict[str, Callable[[str], str]] = {
     "plain": lambda v: v,
     "base64": b64,
-    "base64, unpadded and urlsafe": lambda v: base64.urlsafe_b64encode(v.encode()).decode().rstrip("="),
+    "base64, unpadded and urlsafe": lambda v: (
+        base64.urlsafe_b64encode(v.encode()).decode().rstrip("=")
+    ),
     "base64, wrapped": wrapped,
     "base64 twice": lambda v: b64(b64(v)),
     "base64 thrice": lambda v: b64(b64(b64(v))),
@@ -49,7 +51,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "entities": lambda v: "".join(f"&#{ord(ch)};" for ch in v),
     "look-alikes": lambda v: v.translate(_LOOK_ALIKES),
     "fullwidth": fullwidth,
-    "zero width": lambda v: "\u200b".join(v),
+    "zero width": "\u200b".join,
     "soft hyphens": lambda v: v[:5] + "\u00ad" + v[5:9] + "\u2060" + v[9:],
     "string concatenation": lambda v: f'"{v[: len(v) // 2]}" + "{v[len(v) // 2 :]}"',
 }
@@ -63,7 +65,10 @@ def turns(value: str, pieces: int = 2) -> Any:
     parts[-1] += " and that was all"
     return {
         "id": "t-1",
-        "turns": [{"turn_id": i, "role": "tool", "result": {"output": part}} for i, part in enumerate(parts)],
+        "turns": [
+            {"turn_id": i, "role": "tool", "result": {"output": part}}
+            for i, part in enumerate(parts)
+        ],
     }
 
 

@@ -32,7 +32,11 @@ def test_a_flood_hides_nothing(unit):
 def test_a_flood_in_one_leaf_costs_that_leaf_alone():
     tree = {"good": "ordinary text", "bad": "bob@x.org " * 40_000, "also": f"key {TOKEN}"}
     out = REDACTOR.tree(tree)
-    assert out.value == {"good": "ordinary text", "bad": "<overflow-1>", "also": "key <github-token-1>"}
+    assert out.value == {
+        "good": "ordinary text",
+        "bad": "<overflow-1>",
+        "also": "key <github-token-1>",
+    }
 
 
 def test_many_small_hostile_leaves_end_too():

@@ -29,7 +29,11 @@ def mutated(draw):
     text = draw(texts)
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, len(text)))
-        text = text[:at] + draw(st.sampled_from(["", "\u200b", " ", "a", "%41", "\\u0041"])) + text[at + 1 :]
+        text = (
+            text[:at]
+            + draw(st.sampled_from(["", "\u200b", " ", "a", "%41", "\\u0041"]))
+            + text[at + 1 :]
+        )
     return text
 
 
@@ -48,8 +52,14 @@ def test_redacting_twice_changes_nothing(text):
 
 trees = st.recursive(
     texts | st.integers() | st.none() | st.booleans(),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(["password", "token", "text", "name", "value"]) | noise, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["password", "token", "text", "name", "value"]) | noise,
+            inner,
+            max_size=4,
+        )
+    ),
     max_leaves=10,
 )
 

@@ -31,7 +31,9 @@ def test_an_anchor_that_claims_a_width_has_it(rule: Rule):
     for anchor in rule.anchors:
         body = re.escape(anchor.literal) + anchor.follow
         low, high = re._parser.parse(body).getwidth()
-        assert (low, high) == (anchor.width, anchor.width) or (anchor.width == 0 < anchor.reach >= high)
+        assert (low, high) == (anchor.width, anchor.width) or (
+            anchor.width == 0 < anchor.reach >= high
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A double of the loop's HTTP side that can refuse, hang, die and come back; and patience."""
 
+import contextlib
 import json
 import re
 import socket
@@ -56,7 +57,9 @@ class LoopDouble:
         self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
         self._server.daemon_threads, self._server.block_on_close = True, False
         self.port = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
         self._thread.start()
 
     def stop(self):
@@ -64,12 +67,10 @@ class LoopDouble:
         self._server.server_close()
         self._thread.join()
         for each in list(self._sockets):
-            try:
+            with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
-    def _handler(double):  # noqa: N805 - two selves meet here
+    def _handler(double):  # noqa: C901, N805 - two selves meet here, and many ways to fail
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -79,10 +80,8 @@ class LoopDouble:
 
             def finish(self):
                 double._sockets.discard(self.connection)
-                try:
+                with contextlib.suppress(OSError):
                     super().finish()
-                except OSError:
-                    pass
 
             def log_message(self, *args):
                 pass
@@ -110,14 +109,14 @@ class LoopDouble:
                     return self.close()
                 if self.headers["Content-Type"] == "application/json":
                     return self.answer(202, results[0])
-                return self.answer(207 if statuses else 202, {"results": results})
+                return self.answer(207 if statuses else 202, *results)
 
             def close(self):
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
 
-            def answer(self, status, body):
-                raw = json.dumps(body).encode()
+            def answer(self, status, *lines):
+                raw = "\n".join(map(json.dumps, lines)).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(raw)))

@@ -44,7 +44,7 @@ def test_work_waits_on_disk_while_the_loop_is_away_and_goes_in_order_when_it_is_
     (file,) = (tmp_path / "spool").iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     loop.start()
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert [message["trajectory_id"] for message in loop.seen] == ids
     assert loop.requests[-1][1] == "application/x-ndjson"
     assert (recorder.stats.spooled, recorder.stats.sent) == (0, 20)
@@ -95,7 +95,7 @@ def test_one_refused_line_does_not_hold_up_the_others(make, loop):
     ids = [say(recorder) for _ in range(4)]
     eventually(lambda: recorder.stats.spooled == 4)
     loop.script.append({2: 422})
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert (recorder.stats.errors, recorder.stats.sent) == (1, 3)
     assert loop.ids == [ids[0], *ids[2:]]
 
@@ -106,7 +106,7 @@ def test_a_line_that_must_wait_keeps_those_behind_it_waiting_and_nothing_is_lost
     ids = [say(recorder) for _ in range(4)]
     eventually(lambda: recorder.stats.spooled == 4)
     loop.script.append({2: 503})
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert recorder.stats.sent == 4
     assert set(loop.ids) == set(ids)
 
@@ -118,7 +118,7 @@ def test_a_wrong_key_or_address_keeps_the_work(make, loop, status):
     tid = say(recorder)
     eventually(lambda: recorder.stats.last_error)
     assert "wait in the spool" in recorder.stats.last_error
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert loop.ids == [tid]
 
 
@@ -137,7 +137,7 @@ def test_a_secret_is_neither_sent_nor_on_disk(make, loop, tmp_path):
     eventually(lambda: recorder.stats.spooled)
     assert b"my key is" in spooled(tmp_path / "spool")
     assert b"sk-abc123" not in spooled(tmp_path / "spool")
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert "sk-abc123" not in json.dumps(loop.seen)
 
 
@@ -187,7 +187,7 @@ def test_a_full_spool_gives_up_its_oldest(make, loop):
     assert stats.dropped > 0
     assert stats.spooled + stats.dropped == 40
     loop.start()
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert loop.ids == ids[stats.dropped :]
 
 
@@ -221,7 +221,7 @@ def test_a_spool_that_cannot_be_written_waits_in_memory(make, loop, tmp_path):
     assert not recorder.flush()
     assert recorder.stats.pending == 1
     loop.start()
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
 
 
 def test_closing_while_the_loop_hangs_is_quick_and_leaves_everything_on_disk(make, loop, tmp_path):

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -52,7 +50,7 @@ class Bus:
         self.port = int(json.loads(file.read_text())["nats"][0].rpartition(":")[2])
 
     def stop(self):
-        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
 
     async def _admin(self):
@@ -108,7 +106,7 @@ def test_work_waits_while_the_bus_is_away_and_goes_in_order_when_it_is_back(bus,
     assert not recorder.flush()
     assert recorder.stats.spooled == 5
     bus.start()
-    assert eventually(lambda: recorder.flush(), 20)
+    assert eventually(recorder.flush, 20)
     assert [body["trajectory_id"] for _, body in bus.messages()] == ids
 
 
@@ -133,6 +131,6 @@ def test_a_bus_without_the_stream_keeps_the_work(tmp_path):
 def test_a_message_larger_than_the_bus_takes_is_refused_alone(bus, recorder):
     say(recorder, "x" * 2_000_000)
     tid = say(recorder)
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert (recorder.stats.errors, recorder.stats.sent) == (1, 1)
     assert [body["trajectory_id"] for _, body in bus.messages()] == [tid]

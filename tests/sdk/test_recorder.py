@@ -25,7 +25,10 @@ def test_a_block_becomes_one_valid_trajectory(make, loop):
         agent_id="trader-1", task="Sort a list.", domain="coding", model="m", user_id="u",
         session_id="s", profile="developer", scenario_id="x", metadata={"temperature": 0.5},
     ) as t:  # fmt: skip
-        t.turn(action={"tool": "python", "args": {"code": "1"}}, result={"success": False, "error": "x"})
+        t.turn(
+            action={"tool": "python", "args": {"code": "1"}},
+            result={"success": False, "error": "x"},
+        )
         t.turn({"type": "tool_result", "content": "x"}, "Done.", thoughts=["So."])
         t.outcome("completed", share=1.0)
         t.metadata(test_results={"passed": 3})
@@ -35,14 +38,22 @@ def test_a_block_becomes_one_valid_trajectory(make, loop):
     assert sent["trajectory_id"] == t.id
     assert sent["session_id"] == "s"
     assert sent["subordinate_profile"] == "developer"
-    assert sent["task_context"] == {"task_id": t.id, "instructions": "Sort a list.", "domain": "coding"}
+    assert sent["task_context"] == {
+        "task_id": t.id,
+        "instructions": "Sort a list.",
+        "domain": "coding",
+    }
     assert sent["metadata"] == {
         "model": "m", "temperature": 0.5, "user_id": "u", "scenario_id": "x",
         "outcome": {"status": "completed", "share": 1.0}, "test_results": {"passed": 3},
     }  # fmt: skip
     first, second = sent["turns"]
     assert first["observation"] == {"type": "user_message", "content": "Sort a list."}
-    assert first["action"] == {"type": "tool_call", "tool_name": "python", "tool_args": {"code": "1"}}
+    assert first["action"] == {
+        "type": "tool_call",
+        "tool_name": "python",
+        "tool_args": {"code": "1"},
+    }
     assert first["result"] == {"success": False, "error": "x"}
     assert second["thought_process"] == ["So."]
     assert (first["turn_id"], second["turn_id"]) == (1, 2)
@@ -51,7 +62,9 @@ def test_a_block_becomes_one_valid_trajectory(make, loop):
 def test_time_and_ids_are_given_and_time_never_runs_backwards(make, loop):
     noon = datetime(2025, 12, 8, 12, tzinfo=UTC)
     times = iter([noon, noon - timedelta(hours=1), noon + timedelta(seconds=1)])
-    recorder = make(clock=lambda: next(times), new_id=lambda: "0d4c7a52-7f2e-4c39-9a4e-6f8d2f0b8a11")
+    recorder = make(
+        clock=lambda: next(times), new_id=lambda: "0d4c7a52-7f2e-4c39-9a4e-6f8d2f0b8a11"
+    )
     say(recorder)
     assert recorder.flush()
     sent = only(loop)
@@ -86,7 +99,7 @@ def test_an_exception_before_the_first_turn_is_the_result_of_that_turn(make, loo
 
 def test_an_interruption_is_nobodys_failure(make, loop):
     recorder = make()
-    with pytest.raises(KeyboardInterrupt), recorder.trajectory(agent_id="a") as t:
+    with pytest.raises(KeyboardInterrupt), recorder.trajectory(agent_id="a") as t:  # noqa: PT012
         t.turn("in", "out")
         raise KeyboardInterrupt
     assert recorder.flush()
@@ -212,7 +225,7 @@ async def test_async_code_is_not_held_up_even_when_the_loop_hangs(make, loop):
     await asyncio.to_thread(eventually, lambda: loop.requests)
     loop.released.set()
     loop.script.clear()
-    assert await asyncio.to_thread(eventually, lambda: recorder.flush())
+    assert await asyncio.to_thread(eventually, recorder.flush)
     assert len(loop.ids) == 2
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.sdk.spool import Entry, FileLog, Kind, MemoryLog, Spool
+from upswing.sdk.logs import Entry, FileLog, Kind, MemoryLog
+from upswing.sdk.spool import Spool
 
 
 def entry(n, size=0, kind=Kind.TRAJECTORY):
@@ -185,6 +186,17 @@ def test_an_entry_larger_than_the_spool_is_dropped_alone(tmp_path):
     spool.append(entry(1))
     spool.append(entry(2, size=2000))
     assert (numbers(everything(spool)), spool.dropped) == ([1], 1)
+    spool.close()
+
+
+def test_a_line_spoilt_while_we_run_costs_only_itself(tmp_path):
+    spool = Spool(tmp_path, "a", 10**6)
+    for n in range(3):
+        spool.append(entry(n))
+    path = tmp_path / "a.spool"
+    path.write_bytes(path.read_bytes().replace(b'{"n":1}', b'{"n":7}'))
+    left = everything(spool) + everything(spool)
+    assert (numbers(left), len(spool), spool.dropped) == ([0, 2], 0, 1)
     spool.close()
 
 

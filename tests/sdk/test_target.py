@@ -7,7 +7,7 @@ from loop_double import PlainRedactor, eventually, say
 
 from upswing.errors import Denied, Misuse
 from upswing.sdk import Recorder
-from upswing.sdk.spool import Kind
+from upswing.sdk.logs import Kind
 from upswing.sdk.target import Target, resolve, spool_folder
 from upswing.sdk.transport import HttpTransport, Later, Refused, Taken, answer_of
 
@@ -65,7 +65,7 @@ def test_a_local_loop_that_starts_later_on_another_port_is_found(loop, tmp_path,
     assert not recorder.flush()
     assert "No loop was found" in recorder.stats.last_error
     (tmp_path / "running.json").write_text(json.dumps({"http_url": loop.url, "key": "k"}))
-    assert eventually(lambda: recorder.flush())
+    assert eventually(recorder.flush)
     assert loop.ids == [tid]
     recorder.close()
 

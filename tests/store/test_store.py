@@ -178,7 +178,10 @@ async def test_erasure_removes_every_trace_and_remembers_only_the_ids(store):
     await take(store, mine, stream_seq=11)
     await take(store, theirs, stream_seq=12)
     word, _ = admit_feedback(
-        raw(EXAMPLES[Feedback] | {"trajectory_id": mine.trajectory_id, "user_id": "u3"}), REDACTOR, Limits(), "k"
+        raw(EXAMPLES[Feedback] | {"trajectory_id": mine.trajectory_id, "user_id": "u3"}),
+        REDACTOR,
+        Limits(),
+        "k",
     )
     await store.take_feedback(word, now=NOW, announce=True)
     letter = DeadLetter(
@@ -224,7 +227,9 @@ async def test_an_open_trajectory_is_a_notebook(store):
 async def test_a_second_writer_of_a_directory_is_refused_with_a_sentence(tmp_path):
     first = open_store(tmp_path)
     code = f"from pathlib import Path; from upswing.adapters.sql import open_store; open_store(Path({str(tmp_path)!r}))"
-    second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    second = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert "is in use by process" in second.stderr
     with pytest.raises(Misuse, match="in use"):
         open_store(tmp_path)
@@ -252,4 +257,8 @@ async def test_commits_are_on_the_disk_when_they_return(tmp_path):
     )
     store.close()
     assert settings == ((2,), ("wal",))
-    assert sqlite3.connect(tmp_path / "upswing.db").execute("SELECT version FROM migrations").fetchall()
+    assert (
+        sqlite3.connect(tmp_path / "upswing.db")
+        .execute("SELECT version FROM migrations")
+        .fetchall()
+    )

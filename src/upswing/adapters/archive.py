@@ -55,7 +55,11 @@ class Archive:
         removed = 0
         for path in await self._list(_folder(hour)):
             lines = gzip.decompress(await self._get(path)).splitlines(keepends=True)
-            kept = [line for line in lines if msgspec.json.decode(line)["trajectory_id"] not in trajectory_ids]
+            kept = [
+                line
+                for line in lines
+                if msgspec.json.decode(line)["trajectory_id"] not in trajectory_ids
+            ]
             if len(kept) < len(lines):
                 removed += len(lines) - len(kept)
                 await self._put(path, b"".join(kept))
@@ -82,7 +86,9 @@ class Archive:
 
     async def _list(self, prefix: str) -> list[str]:
         try:
-            batches = await asyncio.to_thread(lambda: list(obstore.list(self._store, prefix=prefix or None)))
+            batches = await asyncio.to_thread(
+                lambda: list(obstore.list(self._store, prefix=prefix or None))
+            )
         except (BaseError, OSError) as error:
             raise Transient(f"The archive cannot be read just now: {error}.") from error
         return sorted(item["path"] for batch in batches for item in batch)

@@ -28,8 +28,14 @@ def keys(arguments: argparse.Namespace) -> int:
         ask(arguments.data, "DELETE", f"/v1/keys/{quote(arguments.name, safe='')}")
         print(f"{arguments.name} no longer works.")
         return 0
-    made = ask(arguments.data, "POST", "/v1/keys", {"name": arguments.name, "scope": arguments.scope})
-    print(json.dumps(made) if arguments.json else f"{made['key']}\nThis is shown once; only its hash is kept.")
+    made = ask(
+        arguments.data, "POST", "/v1/keys", {"name": arguments.name, "scope": arguments.scope}
+    )
+    print(
+        json.dumps(made)
+        if arguments.json
+        else f"{made['key']}\nThis is shown once; only its hash is kept."
+    )
     return 0
 
 

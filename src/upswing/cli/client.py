@@ -23,11 +23,19 @@ def reach(folder: Path) -> tuple[str, str]:
     try:
         running = json.loads(path.read_text())
     except (OSError, ValueError):
-        raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.") from None
+        raise Misuse(
+            f"No loop is running in {folder}: start it with `upswing up --data {folder}`."
+        ) from None
     return running["http_url"], running["key"]
 
 
-def call(folder: Path, method: str, path: str, body: bytes | None = None, content_type: str = "application/json") -> bytes:
+def call(
+    folder: Path,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    content_type: str = "application/json",
+) -> bytes:
     """The answer's body; a refusal becomes the loop's own sentence."""
     url, key = reach(folder)
     request = urllib.request.Request(  # noqa: S310 - the loop's own address

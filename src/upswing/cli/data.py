@@ -33,8 +33,14 @@ def import_files(arguments: argparse.Namespace) -> int:
                 if result["status"] != 202:
                     failed += 1
                     number = numbers[result["line"] - 1]
-                    print(f"{name}:{number}: {result['result']}: {result['detail']}", file=sys.stderr)
-    print(json.dumps(counts) if arguments.json else ", ".join(f"{n} {word}" for word, n in sorted(counts.items())) or "nothing to import")
+                    print(
+                        f"{name}:{number}: {result['result']}: {result['detail']}", file=sys.stderr
+                    )
+    print(
+        json.dumps(counts)
+        if arguments.json
+        else ", ".join(f"{n} {word}" for word, n in sorted(counts.items())) or "nothing to import"
+    )
     return 1 if failed else 0
 
 
@@ -46,7 +52,9 @@ def _batches(name: str) -> Iterator[list[tuple[int, bytes]]]:
             if not line.strip():
                 continue
             made = _as_contract(line.strip())
-            if batch and (len(batch) == _LINES_PER_REQUEST or size + len(made) > _BYTES_PER_REQUEST):
+            if batch and (
+                len(batch) == _LINES_PER_REQUEST or size + len(made) > _BYTES_PER_REQUEST
+            ):
                 yield batch
                 batch, size = [], 0
             batch.append((number, made))
@@ -85,7 +93,9 @@ def export(arguments: argparse.Namespace) -> int:
                 for row in rows:
                     body = row.admitted.body
                     if arguments.layout == "table":
-                        body = json.dumps(row_of_trajectory(json.loads(body), created_at=row.stored)).encode()
+                        body = json.dumps(
+                            row_of_trajectory(json.loads(body), created_at=row.stored)
+                        ).encode()
                     sys.stdout.buffer.write(body + b"\n")
                 seq = rows[-1].seq
             sys.stdout.buffer.flush()
@@ -119,7 +129,9 @@ def dead(arguments: argparse.Namespace) -> int:
     if arguments.action == "list":
         return _list_dead(arguments)
     if not arguments.id:
-        raise Misuse(f"Say which: `upswing dead {arguments.action} ID`; `upswing dead list` shows them.")
+        raise Misuse(
+            f"Say which: `upswing dead {arguments.action} ID`; `upswing dead list` shows them."
+        )
     path = f"/v1/dead/{quote(arguments.id, safe='')}"
     if arguments.action == "replay":
         done = ask(arguments.data, "POST", f"{path}/replay")
@@ -164,7 +176,9 @@ def _list_dead(arguments: argparse.Namespace) -> int:
         print(json.dumps(letters, indent=2))
         return 0
     for letter in letters:
-        print(f"{letter['dead_id']}  {letter['timestamp'][:19]}  {letter['reason']:14} {letter['detail'][:90]}")
+        print(
+            f"{letter['dead_id']}  {letter['timestamp'][:19]}  {letter['reason']:14} {letter['detail'][:90]}"
+        )
     if not letters:
         print("No dead letters.")
     return 0
@@ -172,5 +186,3 @@ def _list_dead(arguments: argparse.Namespace) -> int:
 
 def _moment(value: datetime | None) -> str | None:
     return value.isoformat() if value else None
-
-

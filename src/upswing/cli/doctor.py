@@ -73,7 +73,9 @@ def _data(folder: Path) -> str:
         raise PermissionError(f"{there} cannot be written: choose another directory with --data.")
     free = shutil.disk_usage(there).free / 1e9
     if free < 1:
-        raise OSError(f"Only {free:.1f} GB are free at {there}: make room, or choose another directory.")
+        raise OSError(
+            f"Only {free:.1f} GB are free at {there}: make room, or choose another directory."
+        )
     return f"{folder} can be written; {free:.0f} GB are free."
 
 
@@ -123,7 +125,9 @@ def _ports(folder: Path) -> str:
         return f"The loop runs at {running.http_url} (process {running.pid})."
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", 8100)) == 0:
-            raise OSError("Something else listens on port 8100: start with --port 0 or another number.")
+            raise OSError(
+                "Something else listens on port 8100: start with --port 0 or another number."
+            )
     return "Port 8100 is free."
 
 

@@ -52,7 +52,9 @@ def info(arguments: argparse.Namespace) -> int:
 
     running = read_running(arguments.data)
     if running is None:
-        raise Misuse(f"No loop is running in {arguments.data}: start it with `upswing up --data {arguments.data}`.")
+        raise Misuse(
+            f"No loop is running in {arguments.data}: start it with `upswing up --data {arguments.data}`."
+        )
     if arguments.json:
         print(json.dumps(asdict(running), indent=2))
         return 0

@@ -9,6 +9,8 @@ Both doors, HTTP and NATS, come through here, so a trajectory means the same at 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -21,6 +23,7 @@ from upswing.errors import Reason, Rejected
 from upswing.ports import Admitted, AdmittedFeedback
 from upswing.redact import RedactionFailed, Redactor
 from upswing.redact.identity import identity
+from upswing.redact.trajectory import redact_trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +54,39 @@ def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
     _check_order(trajectory)
     tree: dict[str, Any] = msgspec.to_builtins(trajectory)
     _check_depth(tree, limits.max_depth)
-    clean, findings = _clean(tree, redactor)
-    body = canonical(clean)
-    admitted = enrich(trajectory, clean, body, sha256(body).digest(), limits.window_hours)
-    return Admission(admitted, redacted=bool(findings), findings=findings)
+    with _failing_closed():
+        clean = redact_trajectory(tree, redactor)
+    body = canonical(clean.tree)
+    admitted = enrich(trajectory, clean.tree, body, sha256(body).digest(), limits.window_hours)
+    return Admission(admitted, redacted=clean.findings > 0, findings=clean.findings)
 
 
-def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits, principal: str) -> tuple[AdmittedFeedback, bool]:
+def admit_feedback(
+    raw: bytes, redactor: Redactor, limits: Limits, principal: str
+) -> tuple[AdmittedFeedback, bool]:
     """The feedback in `raw`, fit to be stored, and whether it had to be redacted."""
     check_size(raw, limits)
     feedback = decode(Feedback, raw)
     tree: dict[str, Any] = msgspec.to_builtins(feedback)
     _check_depth(tree, limits.max_depth)
-    known = {"feedback_id": tree["feedback_id"], "timestamp": tree["timestamp"], "type": tree["type"]}
+    fixed = {key: tree.pop(key) for key in ("feedback_id", "timestamp", "trajectory_id", "type") if key in tree}
     user = tree.pop("user_id", None)
-    clean, findings = _redact(tree, redactor)
-    clean |= known
-    if user is not None:
-        clean["user_id"] = identity(redactor, "user", user)
-        findings += clean["user_id"] != user
+    with _failing_closed():
+        outcome = redactor.tree(tree)
+        named = {} if user is None else {"user_id": identity(redactor, "user", user)}
+    clean = {**outcome.value, **fixed, **named}
     body = canonical(clean)
     admitted = AdmittedFeedback(
-        feedback.feedback_id, sha256(body).digest(), body,
-        *(clean.get(target) for target in ("trajectory_id", "episode_id", "inference_id", "user_id")),
-        principal,
-    )  # fmt: skip
-    return admitted, findings > 0
+        feedback_id=feedback.feedback_id,
+        content_hash=sha256(body).digest(),
+        body=body,
+        trajectory_id=clean.get("trajectory_id"),
+        episode_id=clean.get("episode_id"),
+        inference_id=clean.get("inference_id"),
+        user_id=clean.get("user_id"),
+        principal=principal,
+    )
+    return admitted, bool(outcome.findings) or named.get("user_id") != user
 
 
 def check_size(raw: bytes, limits: Limits) -> None:
@@ -115,67 +125,11 @@ def _check_depth(tree: Any, limit: int) -> None:
     raise Rejected(Reason.TOO_DEEP, f"The message is nested deeper than {limit} levels.")
 
 
-def _clean(tree: dict[str, Any], redactor: Redactor) -> tuple[dict[str, Any], int]:
-    """The redacted tree, and how much was found. Ids stay ids: a private one gets a pseudonym."""
-    metadata = dict(tree["metadata"])
-    tokens = metadata.pop("tokens", None) if _are_tokens(metadata.get("tokens")) else None
-    users = {key: metadata.pop(key) for key in ("user_id",) if isinstance(metadata.get(key), str)}
-    fixed = {key: tree[key] for key in ("trajectory_id", "start_timestamp", "end_timestamp")}
-    names = {"agent_id": "agent", "session_id": "session"}
-    body = {key: value for key, value in tree.items() if key not in fixed and key not in names}
-    body["metadata"] = metadata
-
-    clean, findings, first_turn = _redact_turns(body, redactor)
-    for key, kind in names.items():
-        clean[key] = identity(redactor, kind, tree[key])
-        findings += clean[key] != tree[key]
-    for key, value in users.items():
-        clean["metadata"][key] = identity(redactor, "user", value)
-        findings += clean["metadata"][key] != value
-    if tokens is not None:
-        kept = [part for part in tokens if first_turn is None or part["turn_id"] < first_turn]
-        if kept:
-            clean["metadata"]["tokens"] = kept
-    return clean | fixed, findings
-
-
-def _redact_turns(body: dict[str, Any], redactor: Redactor) -> tuple[dict[str, Any], int, int | None]:
-    """Also the id of the first turn whose text changed: token ids beyond it spell the old text."""
-    outcome = _redacted(body, redactor)
-    changed = [
-        body["turns"][finding.path[1]]["turn_id"] if finding.path[0] == "turns" else 0
-        for finding in outcome.findings
-        if finding.path[0] in {"turns", "task_context"}
-    ]
-    clean = dict(outcome.value)
-    clean["metadata"] = dict(clean["metadata"])
-    return clean, len(outcome.findings), min(changed, default=None)
-
-
-def _redact(tree: dict[str, Any], redactor: Redactor) -> tuple[dict[str, Any], int]:
-    outcome = _redacted(tree, redactor)
-    return dict(outcome.value), len(outcome.findings)
-
-
-def _redacted(tree: dict[str, Any], redactor: Redactor) -> Any:
+@contextmanager
+def _failing_closed() -> Iterator[None]:
     try:
-        return redactor.tree(tree)
+        yield
     except RedactionFailed as error:
         raise Rejected(
             Reason.REDACTION_FAILED, f"The redactor gave up, so nothing is kept: {error}"
         ) from None
-
-
-def _are_tokens(value: object) -> bool:
-    """Numbers only, so that there is nothing to redact in them."""
-    return isinstance(value, list) and all(
-        isinstance(part, dict)
-        and set(part) <= {"turn_id", "ids", "logprobs"}
-        and isinstance(part.get("turn_id"), int)
-        and all(
-            isinstance(part.get(key, []), list)
-            and all(isinstance(number, int | float) for number in part.get(key, []))
-            for key in ("ids", "logprobs")
-        )
-        for part in value
-    )

@@ -21,7 +21,14 @@ _MARGIN = 4096
 
 
 def dead_letter(
-    raw: bytes, error: Rejected, redactor: Redactor, *, subject: str, deliveries: int, dead_id: UUID, now: datetime
+    raw: bytes,
+    error: Rejected,
+    redactor: Redactor,
+    *,
+    subject: str,
+    deliveries: int,
+    dead_id: UUID,
+    now: datetime,
 ) -> DeadLetter:
     """The dead letter of `raw`. What cannot be redacted is left out, never kept as it was."""
     payload = None if error.reason is Reason.REDACTION_FAILED else payload_of(raw, redactor)

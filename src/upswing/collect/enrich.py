@@ -25,7 +25,11 @@ _WINDOW = re.compile(r"\d{4}-\d\d-\d\dT\d\d:00\Z")
 
 
 def enrich(
-    trajectory: Trajectory, clean: dict[str, Any], body: bytes, content_hash: bytes, window_hours: int
+    trajectory: Trajectory,
+    clean: dict[str, Any],
+    body: bytes,
+    content_hash: bytes,
+    window_hours: int,
 ) -> Admitted:
     """The stored form of a trajectory: what it says, and beside it what follows from it."""
     metadata, task = clean["metadata"], clean["task_context"]
@@ -60,7 +64,10 @@ def domain_of(trajectory: Trajectory) -> str:
     """
     tools = {turn.action.tool_name for turn in trajectory.turns}
     text = " ".join(
-        [trajectory.task_context["instructions"][:4000], *(tool for tool in tools if isinstance(tool, str))]
+        [
+            trajectory.task_context["instructions"][:4000],
+            *(tool for tool in tools if isinstance(tool, str)),
+        ]
     )
     scores = {domain: len(hint.findall(text)) for domain, hint in _HINTS.items()}
     best = max(scores, key=lambda domain: scores[domain])
@@ -74,7 +81,9 @@ def complexity_of(trajectory: Trajectory) -> float:
     instructions (2000 characters), one for the share of turns that failed.
     """
     turns = trajectory.turns
-    tools = {turn.action.tool_name for turn in turns if not isinstance(turn.action.tool_name, UnsetType)}
+    tools = {
+        turn.action.tool_name for turn in turns if not isinstance(turn.action.tool_name, UnsetType)
+    }
     failed = sum(not turn.result.success for turn in turns) / len(turns)
     score = (
         0.4 * min(len(turns) / 20, 1)

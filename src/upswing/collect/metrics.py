@@ -25,16 +25,23 @@ class CollectMetrics:
             ["door", "outcome"], registry=registry,
         )  # fmt: skip
         self._refused = Counter(
-            "upswing_refused_total", "Messages refused, by reason.", ["door", "reason"], registry=registry
+            "upswing_refused_total",
+            "Messages refused, by reason.",
+            ["door", "reason"],
+            registry=registry,
         )
         self._redactions = Counter(
             "upswing_redactions_total", "Values replaced by a placeholder.", registry=registry
         )
         self._erased = Counter(
-            "upswing_stream_messages_erased_total", "Raw messages erased from a stream.", registry=registry
+            "upswing_stream_messages_erased_total",
+            "Raw messages erased from a stream.",
+            registry=registry,
         )
         self.outbox = Gauge(
-            "upswing_outbox_pending", "Messages that the bus has not acknowledged.", registry=registry
+            "upswing_outbox_pending",
+            "Messages that the bus has not acknowledged.",
+            registry=registry,
         )
         self._agent_types: set[str] = set()
 

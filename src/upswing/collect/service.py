@@ -53,7 +53,11 @@ class Outcome:
 
     @property
     def word(self) -> str:
-        return self.taken.value if self.taken else (self.rejected.reason.value if self.rejected else "")
+        return (
+            self.taken.value
+            if self.taken
+            else (self.rejected.reason.value if self.rejected else "")
+        )
 
 
 class Intake:
@@ -81,7 +85,13 @@ class Intake:
         self._stored = stored
 
     async def trajectory(
-        self, raw: bytes, *, door: str, subject: str = TRAJECTORY, stream_seq: int | None = None, deliveries: int = 1
+        self,
+        raw: bytes,
+        *,
+        door: str,
+        subject: str = TRAJECTORY,
+        stream_seq: int | None = None,
+        deliveries: int = 1,
     ) -> Outcome:
         """Take a trajectory: stored once, or dropped, or buried with a reason."""
         try:
@@ -106,7 +116,9 @@ class Intake:
         if taken is Taken.STORED:
             self._metrics.stored(admitted.agent_type, admitted.domain, admitted.turns)
             self._stored()
-        return Outcome(taken, id=admitted.trajectory_id, erase=admission.redacted or taken is Taken.ERASED)
+        return Outcome(
+            taken, id=admitted.trajectory_id, erase=admission.redacted or taken is Taken.ERASED
+        )
 
     async def feedback(
         self, raw: bytes, *, door: str, principal: str, subject: str = FEEDBACK, deliveries: int = 1
@@ -128,7 +140,9 @@ class Intake:
             self._stored()
         return Outcome(taken, id=admitted.feedback_id, erase=redacted)
 
-    async def bury(self, raw: bytes, error: Rejected, *, door: str, subject: str, deliveries: int = 1) -> Outcome:
+    async def bury(
+        self, raw: bytes, error: Rejected, *, door: str, subject: str, deliveries: int = 1
+    ) -> Outcome:
         """Refuse a message that another part found wanting."""
         return await self._refuse(raw, error, door=door, subject=subject, deliveries=deliveries)
 
@@ -137,7 +151,9 @@ class Intake:
             return await asyncio.to_thread(admit, raw, self._redactor, self.limits)
         return admit(raw, self._redactor, self.limits)
 
-    async def _refuse(self, raw: bytes, error: Rejected, *, door: str, subject: str, deliveries: int) -> Outcome:
+    async def _refuse(
+        self, raw: bytes, error: Rejected, *, door: str, subject: str, deliveries: int
+    ) -> Outcome:
         letter = dead_letter(
             raw, error, self._redactor,
             subject=subject, deliveries=deliveries, dead_id=self._new_id(), now=self._clock(),
@@ -145,7 +161,9 @@ class Intake:
         await self._store.bury(letter, stage=STAGE)
         self._metrics.refused(door, error.reason)
         self._stored()
-        log.info("refused: %s", letter.detail, extra={"action": "refuse", "reason": error.reason.value})
+        log.info(
+            "refused: %s", letter.detail, extra={"action": "refuse", "reason": error.reason.value}
+        )
         return Outcome(None, rejected=error, erase=True)
 
 

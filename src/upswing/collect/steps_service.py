@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
 
 from upswing.collect.service import Intake, Outcome, OptOuts
-from upswing.collect.stepwise import LOOK_BACK, assemble, begin, clean_step, parse
+from upswing.collect.stepwise import LOOK_BACK, assemble, begin, clean_step, numbered, parse, step_number
 from upswing.contracts import canonical
 from upswing.errors import Conflict, Misuse, Rejected
 from upswing.ports import OpenStep, OpenTrajectory, StoredTrajectory, Taken
 from upswing.redact import Names, Redactor
 
 _REMEMBERED = 4096
-"""Open trajectories whose placeholders are kept in memory; of others they are read from the steps."""
+"""Open trajectories of which we remember more than the store has; others are read from the steps."""
+_RAW_LIMIT = 64 * 1024
+"""Bytes of the last steps, as they were sent, that are remembered for one trajectory."""
 _OPTED_OUT = canonical({"opted_out": True})
 _DOOR = "steps"
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What is known of an open trajectory beyond its stored steps; it never touches a disk.
+
+    The last steps as they were sent: when a secret is cut in two and its first part is long
+    enough to be taken for a whole one, only the raw text still shows that it goes on.
+    """
+
+    names: Names
+    raw: deque[tuple[int, dict[str, Any], int]] = field(default_factory=lambda: deque(maxlen=LOOK_BACK))
+
+    def add(self, number: int, step: dict[str, Any], size: int) -> None:
+        self.raw.append((number, step, size))
+        while sum(each[2] for each in self.raw) > _RAW_LIMIT:
+            self.raw.popleft()
+
+    def earlier(self, stored: Sequence[OpenStep]) -> list[dict[str, Any]]:
+        """The stored steps, each as it was sent where we still know that."""
+        sent = {number: step for number, step, _ in self.raw}
+        return [sent.get(step.step) or msgspec.json.decode(step.body) for step in stored]
 
 
 class Notebook(Protocol):
@@ -29,7 +54,9 @@ class Notebook(Protocol):
 
     async def begin(self, trajectory_id: str, head: bytes, now: datetime) -> Taken: ...
 
-    async def find(self, trajectory_id: str, *, last: int | None = None) -> OpenTrajectory | None: ...
+    async def find(
+        self, trajectory_id: str, *, last: int | None = None
+    ) -> OpenTrajectory | None: ...
 
     async def add(
         self, trajectory_id: str, step: OpenStep, rewritten: tuple[OpenStep, ...], now: datetime
@@ -65,7 +92,7 @@ class StepwiseDoor:
         self._redactor = redactor
         self._clock = clock
         self._new_id = new_id
-        self._names: OrderedDict[str, Names] = OrderedDict()
+        self._memories: OrderedDict[str, _Memory] = OrderedDict()
 
     async def start(self, raw: bytes) -> Outcome:
         """Open a trajectory."""
@@ -110,7 +137,7 @@ class StepwiseDoor:
         outcome = await self._intake.trajectory(whole, door=_DOOR, subject="/v1/trajectories/end")
         if outcome.taken:
             await self._notebook.close(trajectory_id)
-            self._names.pop(trajectory_id, None)
+            self._memories.pop(trajectory_id, None)
         return outcome
 
     async def end_stale(self, older_than: timedelta) -> int:
@@ -123,43 +150,49 @@ class StepwiseDoor:
         return len(stale)
 
     async def _add(self, trajectory_id: str, known: OpenTrajectory, raw: bytes) -> Taken:
+        memory = self._memory_of(trajectory_id, known)
         recent = known.steps[-LOOK_BACK:]
-        earlier = [msgspec.json.decode(step.body) for step in recent]
-        number = known.steps[-1].step + 1 if known.steps else 1
-        clean = clean_step(
-            parse(raw), earlier, self._redactor, self._names_of(trajectory_id, known),
-            now=self._clock(), next_number=number,
-        )  # fmt: skip
-        step = clean.step
-        place = step.get("stepNumber", step.get("step_number", number))
+        step = numbered(
+            parse(raw),
+            now=self._clock(),
+            next_number=known.steps[-1].step + 1 if known.steps else 1,
+        )
+        place = step_number(step)
+        clean = clean_step(step, memory.earlier(recent), self._redactor, memory.names)
+        rewritten = [
+            OpenStep(old.step, body, old.raw_hash)
+            for old, tree in zip(recent, clean.earlier, strict=True)
+            if (body := canonical(tree)) != old.body
+        ]
         taken = await self._notebook.add(
             trajectory_id,
-            OpenStep(place, canonical(step), sha256(raw).digest()),
-            tuple(
-                OpenStep(recent[i].step, canonical(tree), recent[i].raw_hash)
-                for i, tree in clean.rewritten.items()
-            ),
+            OpenStep(place, canonical(clean.step), sha256(raw).digest()),
+            tuple(rewritten),
             self._clock(),
         )
         if taken is Taken.CONFLICT:
             raise Conflict(f"Step {place} of trajectory {trajectory_id} is known with other content.")
+        if taken is Taken.STORED:
+            memory.add(place, step, len(raw))
         return taken
 
-    def _names_of(self, trajectory_id: str, known: OpenTrajectory) -> Names:
-        """The placeholders given so far; after a restart they go on after the highest one."""
-        names = self._names.get(trajectory_id)
-        if names is None:
-            names = Names.seen_in([known.head.decode(), *(step.body.decode() for step in known.steps)])
-            self._names[trajectory_id] = names
-            if len(self._names) > _REMEMBERED:
-                self._names.popitem(last=False)
-        self._names.move_to_end(trajectory_id)
-        return names
+    def _memory_of(self, trajectory_id: str, known: OpenTrajectory) -> _Memory:
+        """After a restart the placeholders go on after the highest one that was given."""
+        memory = self._memories.get(trajectory_id)
+        if memory is None:
+            told = [known.head.decode(), *(step.body.decode() for step in known.steps)]
+            memory = self._memories[trajectory_id] = _Memory(Names.seen_in(told))
+            if len(self._memories) > _REMEMBERED:
+                self._memories.popitem(last=False)
+        self._memories.move_to_end(trajectory_id)
+        return memory
 
     async def _open(self, trajectory_id: str) -> OpenTrajectory:
         known = await self._notebook.find(trajectory_id)
         if known is None:
-            raise Misuse(f"No trajectory {trajectory_id} is open: POST /v1/trajectories/start opens one.")
+            raise Misuse(
+                f"No trajectory {trajectory_id} is open: POST /v1/trajectories/start opens one."
+            )
         return known
 
     async def _refuse(self, raw: bytes, error: Rejected, where: str) -> Outcome:

@@ -22,7 +22,12 @@ from upswing.redact.identity import identity
 
 LOOK_BACK = 3
 """How many earlier steps a new one is read together with."""
-_IDENTITIES = {"agent": ("agentId", "agent_id"), "session": ("sessionId", "session_id"), "user": ("userId", "user_id")}
+_IDENTITIES = {
+    "agent": ("agentId", "agent_id"),
+    "session": ("sessionId", "session_id"),
+    "user": ("userId", "user_id"),
+}
+_FIXED = ("stepNumber", "step_number", "timestamp")
 Tree = dict[str, Any]
 
 
@@ -37,10 +42,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class CleanStep:
-    """A redacted step, and the earlier ones that it changed (by their place)."""
+    """A redacted step, and the earlier ones as they look together with it."""
 
     step: Tree
-    rewritten: dict[int, Tree]
+    earlier: list[Tree]
 
 
 def parse(raw: bytes) -> Tree:
@@ -70,26 +75,50 @@ def begin(told: Tree, redactor: Redactor, *, new_id: str, now: datetime) -> Star
     rest = {key: value for key, value in head.items() if key not in names}
     clean = dict(_redacted(redactor, rest, Names())) | names
     user = field(clean, "userId")
-    return Start(trajectory_id_of(str(field(clean, "trajectoryId"))), clean, user if isinstance(user, str) else None)
+    return Start(
+        trajectory_id_of(str(field(clean, "trajectoryId"))),
+        clean,
+        user if isinstance(user, str) else None,
+    )
 
 
-def clean_step(
-    step: Tree, earlier: Sequence[Tree], redactor: Redactor, names: Names, *, now: datetime, next_number: int
-) -> CleanStep:
-    """The step, redacted together with the last ones before it."""
+def numbered(step: Tree, *, now: datetime, next_number: int) -> Tree:
+    """The step with a number and a time."""
     number = field(step, "stepNumber")
     if number is None:
         step = step | {"step_number": next_number}
     elif not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise Rejected(Reason.SCHEMA, "`step_number` is a whole number from 0.")
-    if field(step, "timestamp") is None:
-        step = step | {"timestamp": stamp(now)}
-    *before, clean = _redacted(redactor, [*earlier, step], names)
-    rewritten = {place: tree for place, tree in enumerate(before) if tree != earlier[place]}
-    return CleanStep(clean, rewritten)
+    return step if field(step, "timestamp") is not None else step | {"timestamp": stamp(now)}
 
 
-def assemble(head: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], end: Mapping[str, Any], now: datetime) -> bytes:
+def step_number(step: Tree) -> int:
+    return int(field(step, "stepNumber"))
+
+
+def clean_step(step: Tree, earlier: Sequence[Tree], redactor: Redactor, names: Names) -> CleanStep:
+    """The step, redacted together with the last ones before it."""
+    whole = [*earlier, step]
+    clean = _redacted(redactor, [_free_text(each) for each in whole], names)
+    *before, last = [{**_fixed(each), **text} for each, text in zip(whole, clean, strict=True)]
+    return CleanStep(last, before)
+
+
+def _fixed(step: Tree) -> Tree:
+    """Numbers and times are no free text."""
+    return {key: value for key, value in step.items() if key in _FIXED}
+
+
+def _free_text(step: Tree) -> Tree:
+    return {key: value for key, value in step.items() if key not in _FIXED}
+
+
+def assemble(
+    head: Mapping[str, Any],
+    steps: Sequence[Mapping[str, Any]],
+    end: Mapping[str, Any],
+    now: datetime,
+) -> bytes:
     """The whole trajectory as a message, ready for admission like any other."""
     return canonical(trajectory_of_steps(head, steps, {"end_time": stamp(now)} | dict(end)))
 
@@ -98,4 +127,6 @@ def _redacted(redactor: Redactor, tree: Any, names: Names) -> Any:
     try:
         return redactor.tree(tree, names).value
     except RedactionFailed as error:
-        raise Rejected(Reason.REDACTION_FAILED, f"The redactor gave up, so nothing is kept: {error}") from None
+        raise Rejected(
+            Reason.REDACTION_FAILED, f"The redactor gave up, so nothing is kept: {error}"
+        ) from None

@@ -103,7 +103,11 @@ def _convert(tree: Any, kind: type[S]) -> S:
 
 def _below(field: str, sentence: str) -> str:
     """Move the place that msgspec names from the open object to the whole message."""
-    return sentence.replace("`$", f"`$.{field}", 1) if "`$" in sentence else f"{sentence} - at `$.{field}`"
+    return (
+        sentence.replace("`$", f"`$.{field}", 1)
+        if "`$" in sentence
+        else f"{sentence} - at `$.{field}`"
+    )
 
 
 def _whole_floats_as_ints(tree: Any) -> Any:
@@ -121,7 +125,11 @@ def _whole_floats_as_ints(tree: Any) -> Any:
 
 def _malformed(raw: bytes, error: Exception) -> Rejected:
     at = _AT_BYTE.search(str(error))
-    if at and _NOT_A_NUMBER.match(raw, max(0, int(at[1]) - 1)) or _NOT_A_NUMBER.match(raw, int(at[1]) if at else 0):
+    if (
+        at
+        and _NOT_A_NUMBER.match(raw, max(0, int(at[1]) - 1))
+        or _NOT_A_NUMBER.match(raw, int(at[1]) if at else 0)
+    ):
         return Rejected(Reason.NOT_A_NUMBER, "NaN and Infinity are not numbers of JSON.")
     if isinstance(error, UnicodeDecodeError):
         return Rejected(Reason.MALFORMED, "The message is not UTF-8.")

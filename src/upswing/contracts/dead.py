@@ -32,5 +32,6 @@ class DeadLetter(Message, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     sha256: (
-        Annotated[str, Meta(pattern=r"^[0-9a-f]{64}" + END, description="Of the raw bytes.")] | UnsetType
+        Annotated[str, Meta(pattern=r"^[0-9a-f]{64}" + END, description="Of the raw bytes.")]
+        | UnsetType
     ) = UNSET

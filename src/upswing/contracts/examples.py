@@ -158,6 +158,6 @@ EXAMPLES: dict[type[Message], dict[str, Any]] = {
         "reason": "schema",
         "detail": "Object missing required field `turns`.",
         "deliveries": 1,
-        "payload": "{\"trajectory_id\": \"…\"}",
+        "payload": '{"trajectory_id": "…"}',
     },
 }

@@ -8,9 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from upswing.contracts.wire import Id, Json, Message, Timestamp
 
-FeedbackType = Literal[
-    "thumbs_up", "thumbs_down", "rating", "correction", "abandoned", "comment"
-]
+FeedbackType = Literal["thumbs_up", "thumbs_down", "rating", "correction", "abandoned", "comment"]
 TARGETS = ("trajectory_id", "episode_id", "inference_id")
 
 

@@ -62,9 +62,9 @@ class DeploymentMetadata(Known, frozen=True, kw_only=True):
     """Who shipped it; open to more keys (`event`: deployed, ramped, promoted, rollback; `reason`)."""
 
     deployed_by: str | UnsetType = UNSET
-    approval_status: (
-        Literal["automated", "manual_approved", "emergency_override"] | UnsetType
-    ) = UNSET
+    approval_status: Literal["automated", "manual_approved", "emergency_override"] | UnsetType = (
+        UNSET
+    )
     previous_model: str | UnsetType = UNSET
 
 

@@ -26,13 +26,18 @@ def schema_name(message: type[Message]) -> str:
 def schema(message: type[Message]) -> dict[str, Any]:
     """The JSON Schema of one message, with descriptions and an example."""
     known = tuple(message.OPEN.values())
-    (root, *_), parts = msgspec.json.schema_components((message, *known), ref_template="#/$defs/{name}")
+    (root, *_), parts = msgspec.json.schema_components(
+        (message, *known), ref_template="#/$defs/{name}"
+    )
     body = dict(parts.pop(root["$ref"].rpartition("/")[2]))
     for field, part in message.OPEN.items():
         body["properties"] = {**body["properties"], field: {"$ref": f"#/$defs/{part.__name__}"}}
     if message is Feedback:
         body |= FEEDBACK_RULES
-    head = {"$schema": DIALECT, "$id": f"urn:upswing:{schema_name(message).removesuffix('.schema.json')}"}
+    head = {
+        "$schema": DIALECT,
+        "$id": f"urn:upswing:{schema_name(message).removesuffix('.schema.json')}",
+    }
     return _tidy({**head, **body, "examples": [EXAMPLES[message]], "$defs": parts})
 
 
@@ -81,7 +86,9 @@ def _tidy(tree: Any) -> Any:
     match tree:
         case dict():
             return {
-                key: re.sub(r"\s+", " ", value) if key == "description" and isinstance(value, str) else _tidy(value)
+                key: re.sub(r"\s+", " ", value)
+                if key == "description" and isinstance(value, str)
+                else _tidy(value)
                 for key, value in tree.items()
             }
         case list():

@@ -191,7 +191,9 @@ class App:
         if found.revoked is not None:
             raise Denied("This key was revoked; ask an operator for another.")
         if found.scope not in route.scopes:
-            raise Denied(f"This needs a key with scope {' or '.join(sorted(route.scopes))}, not {found.scope}.")
+            raise Denied(
+                f"This needs a key with scope {' or '.join(sorted(route.scopes))}, not {found.scope}."
+            )
         return Principal(found.key_id, found.scope)
 
 

@@ -14,7 +14,17 @@ from upswing.contracts.schema import schema
 from upswing.contracts.steps import identity as trajectory_id_of
 from upswing.contracts.trajectory import Trajectory
 from upswing.errors import Reason, Rejected
-from upswing.http.app import JSON, LINES, Problem, Request, Response, Route, answer, problem, status_of
+from upswing.http.app import (
+    JSON,
+    LINES,
+    Problem,
+    Request,
+    Response,
+    Route,
+    answer,
+    problem,
+    status_of,
+)
 
 AGENT = frozenset({"agent", "operator"})
 LINES_LIMIT = 64 * 1024 * 1024
@@ -101,7 +111,9 @@ class Doors:
     async def trajectories(self, request: Request) -> Response:
         if request.content_type == LINES:
             return await self._lines(request.body)
-        return reply(await self._intake.trajectory(request.body, door="http", subject="/v1/trajectories"))
+        return reply(
+            await self._intake.trajectory(request.body, door="http", subject="/v1/trajectories")
+        )
 
     async def _lines(self, body: bytes) -> Response:
         lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
@@ -126,10 +138,14 @@ class Doors:
         return reply(await self._steps.start(request.body))
 
     async def step(self, request: Request) -> Response:
-        return reply(await self._steps.step(trajectory_id_of(request.params["trajectory_id"]), request.body))
+        return reply(
+            await self._steps.step(trajectory_id_of(request.params["trajectory_id"]), request.body)
+        )
 
     async def end(self, request: Request) -> Response:
-        return reply(await self._steps.end(trajectory_id_of(request.params["trajectory_id"]), request.body))
+        return reply(
+            await self._steps.end(trajectory_id_of(request.params["trajectory_id"]), request.body)
+        )
 
     async def feedback(self, request: Request) -> Response:
         principal = request.principal.key_id if request.principal else "unknown"
@@ -157,7 +173,11 @@ def _inline(tree: dict[str, Any]) -> dict[str, Any]:
         if isinstance(node, dict):
             if "$ref" in node:
                 return resolve(parts[node["$ref"].rpartition("/")[2]])
-            return {key: resolve(value) for key, value in node.items() if key not in {"$defs", "$schema", "$id"}}
+            return {
+                key: resolve(value)
+                for key, value in node.items()
+                if key not in {"$defs", "$schema", "$id"}
+            }
         return [resolve(item) for item in node] if isinstance(node, list) else node
 
     made: dict[str, Any] = resolve(tree)

@@ -21,7 +21,9 @@ _COMMON = {
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """OpenAPI 3.1 of these routes."""
     kinds = [kind for route in routes for kind in _types(route)]
-    _, parts = msgspec.json.schema_components([Problem, *kinds], ref_template="#/components/schemas/{name}")
+    _, parts = msgspec.json.schema_components(
+        [Problem, *kinds], ref_template="#/components/schemas/{name}"
+    )
     paths: dict[str, Any] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -49,7 +51,9 @@ def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": f"{route.method.lower()}_{route.path.strip('/').replace('/', '_').replace('{', '').replace('}', '').replace('.', '_')}",
-        "responses": {str(status): _response(*reply) for status, reply in sorted(_replies(route).items())},
+        "responses": {
+            str(status): _response(*reply) for status, reply in sorted(_replies(route).items())
+        },
     }
     parameters = [
         {"name": name, "in": place, "required": place == "path", "schema": schema}

@@ -139,7 +139,10 @@ class Operations:
 
     def routes(self) -> list[Route]:
         user, dead, key = {"user": _ID}, {"dead_id": _ID}, {"key_id": _ID}
-        limit = {"limit": {"type": "integer", "minimum": 1, "maximum": 1000}, "reason": {"type": "string"}}
+        limit = {
+            "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
+            "reason": {"type": "string"},
+        }
         bad = {422: ("The request is not what it should be.", Problem), 400: ("Not JSON.", Problem)}
         return [
             Route("GET", "/health", "Is it alive?", self.health, frozenset(), answers={200: ("It is.", Health)}),
@@ -200,7 +203,9 @@ class Operations:
         buried = await self._buried(request)
         payload = buried.letter.payload
         if payload is msgspec.UNSET or not payload:
-            raise Rejected(Reason.SCHEMA, "This dead letter has no payload that could be tried again.")
+            raise Rejected(
+                Reason.SCHEMA, "This dead letter has no payload that could be tried again."
+            )
         raw = payload.encode()
         if buried.letter.subject in {FEEDBACK, "/v1/feedback"}:
             principal = request.principal.key_id if request.principal else "replay"
@@ -218,7 +223,10 @@ class Operations:
         return found
 
     async def keys(self, _: Request) -> Response:
-        found = [KeyInfo(key.key_id, key.name, key.scope, key.created, key.revoked) for key in self._keys.list()]
+        found = [
+            KeyInfo(key.key_id, key.name, key.scope, key.created, key.revoked)
+            for key in self._keys.list()
+        ]
         return answer(200, KeyList(found))
 
     async def add_key(self, request: Request) -> Response:
@@ -229,7 +237,10 @@ class Operations:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise Rejected(Reason.MALFORMED, f"{error}.") from None
         if wish.scope not in SCOPES or not 1 <= len(wish.name) <= 100:
-            raise Rejected(Reason.SCHEMA, f"`scope` is one of {', '.join(SCOPES)}, `name` has 1 to 100 characters.")
+            raise Rejected(
+                Reason.SCHEMA,
+                f"`scope` is one of {', '.join(SCOPES)}, `name` has 1 to 100 characters.",
+            )
         key_id, key = self._new_key()
         await self._keys.add(key_id, wish.name, wish.scope, key, self._clock())
         return answer(201, MadeKey(key_id, wish.name, wish.scope, key))
@@ -253,7 +264,10 @@ class Operations:
         user = self._user(request)
         gone = await self._users.erase(user, self._clock())
         messages, copies = await self._sweep()
-        return answer(200, Erasure(user, gone.trajectories, gone.feedback, gone.dead_letters, messages, copies))
+        return answer(
+            200,
+            Erasure(user, gone.trajectories, gone.feedback, gone.dead_letters, messages, copies),
+        )
 
     def _user(self, request: Request) -> str:
         """The id under which we know the user: an e-mail address, say, is known by its pseudonym."""

@@ -30,7 +30,7 @@ def varied(value: str) -> bool:
     return len(set(value)) >= min(10, 3 + len(value) // 4)
 
 
-def token(  # noqa: D417 - the table's columns
+def token(
     name: str,
     prefixes: str | tuple[str, ...],
     body: str,
@@ -83,8 +83,7 @@ def context(
         kind=kind,
         pattern=f"(?i:{'|'.join(words)}){gap}(?P<v>{value})(?![A-Za-z0-9])",
         anchors=tuple(
-            Anchor(w, follow, 0 if follow else len(w), len(w) + 40, caseless=True)
-            for w in words
+            Anchor(w, follow, 0 if follow else len(w), len(w) + 40, caseless=True) for w in words
         ),
         validator=validator,
         priority=priority,

@@ -15,8 +15,44 @@ _HETU = "0123456789ABCDEFHJKLMNPRSTUVWXY"
 _CF_ODD = dict(
     zip(
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-        [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21]
-        + [2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23],
+        (
+            1,
+            0,
+            5,
+            7,
+            9,
+            13,
+            15,
+            17,
+            19,
+            21,
+            1,
+            0,
+            5,
+            7,
+            9,
+            13,
+            15,
+            17,
+            19,
+            21,
+            2,
+            4,
+            18,
+            20,
+            11,
+            3,
+            6,
+            8,
+            12,
+            14,
+            16,
+            10,
+            22,
+            25,
+            24,
+            23,
+        ),
         strict=True,
     )
 )
@@ -39,7 +75,8 @@ def _weighted(value: list[int], weights: tuple[int, ...]) -> int:
 
 
 def luhn(value: str) -> bool:
-    """
+    """The last digit of cards and many other numbers.
+
     >>> luhn("79927398713"), luhn("79927398710")
     (True, False)
     """

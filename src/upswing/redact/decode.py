@@ -221,8 +221,12 @@ def _unit(match: re.Match[str], name: str) -> Chunk:
         return Chunk(plain, start, end, WHOLE)
     if name == "percent":
         return Chunk(bytes.fromhex(unit.replace("%", "")).decode("latin-1"), start, end, stride)
-    codes = (unit[i + 1 if name == "o" else i + 2 : i + stride] for i in range(0, len(unit), stride))
-    return Chunk("".join(chr(int(code, 8 if name == "o" else 16)) for code in codes), start, end, stride)
+    codes = (
+        unit[i + 1 if name == "o" else i + 2 : i + stride] for i in range(0, len(unit), stride)
+    )
+    return Chunk(
+        "".join(chr(int(code, 8 if name == "o" else 16)) for code in codes), start, end, stride
+    )
 
 
 def _visible(layer: Layer, into: Builder) -> None:

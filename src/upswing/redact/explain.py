@@ -8,7 +8,8 @@ from .redactor import Finding
 
 
 def explain(findings: Iterable[Finding]) -> list[str]:
-    """
+    """One line per finding.
+
     >>> explain([Finding("email", "email", ("turns", 0, "text"), 5, 14, "base64", "<email-1>")])
     ['<email-1>: rule email at turns.0.text, characters 5 to 14, hidden as base64']
     """

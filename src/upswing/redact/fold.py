@@ -6,9 +6,9 @@ character it resembles, an invisible one becomes DEL, everything else stays.
 
 from __future__ import annotations
 
-import re
+import codecs
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 
 HIDDEN = "\x7f"
 """Stands for an invisible character after folding; a real DEL is no less invisible."""
@@ -18,6 +18,7 @@ _LOOK_ALIKES = (
     ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορτυχϲϳ", "ABEZHIKMNOPTYXaiкvoptuxcj".replace("к", "k")),
     ("‐‑‒–—−﹣⁃․‚⁄∕⧸∶꞉ː﹕＿ˍ", "-------" + "-.,///::::__"),
     ("ꓐꓑꓒꓓꓔꓖꓗꓙꓚꓜꓝꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ", "BPdDTGKJCZFNLSRVHWXYAEIOU"),
+    ("\x85\u2028\u2029", "\n\n\n"),
     ("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " " * 15),
 )  # fmt: skip
 _INVISIBLE = (
@@ -29,10 +30,6 @@ _COMPATIBLE = (
     (0xAA, 0xBA), (0x1D2C, 0x1D6A), (0x2070, 0x209C), (0x2100, 0x214F), (0x2160, 0x2188),
     (0x2460, 0x24FF), (0xFE30, 0xFE6B), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF), (0x1F130, 0x1F149),
 )  # fmt: skip
-
-
-_BLOCK = 2048
-_FOREIGN = re.compile(r"[^\x00-\x7f]+")
 
 
 class _Fold(dict[int, int]):
@@ -62,18 +59,28 @@ def _table() -> _Fold:
 
 
 def fold(text: str) -> str:
-    """
+    r"""The text as a reader sees it, in ASCII where it looks like ASCII.
+
     >>> fold("ѕk-Ａ\u200bb")
-    'sk-A\\x7fb'
+    'sk-A\x7fb'
     """
     if text.isascii():
         return text
-    blocks = (text[i : i + _BLOCK] for i in range(0, len(text), _BLOCK))
-    return "".join(block if block.isascii() else _fold_block(block) for block in blocks)
+    if len(text.encode("ascii", "ignore")) * 16 > len(text) * 15:
+        return text.encode("ascii", _HANDLER).decode("ascii")
+    return text.translate(_table())
 
 
-def _fold_block(block: str) -> str:
-    """Few foreign characters are replaced one by one, many by translating everything."""
-    if len(block.encode("ascii", "ignore")) * 8 > len(block) * 7:
-        return _FOREIGN.sub(lambda run: run.group().translate(_table()), block)
-    return block.translate(_table())
+def _fold_run(error: UnicodeError) -> tuple[bytes, int]:
+    """Few foreign characters: the codec runs over the others at full speed and asks for these."""
+    assert isinstance(error, UnicodeEncodeError)  # noqa: S101 - only `fold` uses this handler
+    return _folded(error.object[error.start : error.end]), error.end
+
+
+@lru_cache(maxsize=4096)
+def _folded(run: str) -> bytes:
+    return run.translate(_table()).encode("ascii", "replace")
+
+
+_HANDLER = "upswing-fold"
+codecs.register_error(_HANDLER, _fold_run)

@@ -20,7 +20,7 @@ WHOLE = 0
 VOID = -1
 """Stride of a chunk that has no source, such as the key that gives a leaf its context."""
 
-type_span = tuple[int, int]
+Span = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -48,10 +48,10 @@ class Layer:
     def piece(self, position: int) -> int:
         return bisect_right(self.starts, position) - 1
 
-    def sources(self, start: int, end: int) -> tuple[list[type_span], bool]:
+    def sources(self, start: int, end: int) -> tuple[list[Span], bool]:
         """The spans of the layer below, one per piece there; and did decoding change anything?"""
         assert self.parent is not None  # noqa: S101 - layer 0 is never asked
-        spans: dict[int, type_span] = {}
+        spans: dict[int, Span] = {}
         i = bisect_right(self.at, start) - 1
         first, decoded = i, False
         while i < len(self.at) and self.at[i] < end:
@@ -65,7 +65,7 @@ class Layer:
         return list(spans.values()), decoded
 
 
-def _within(chunk: Chunk, start: int, end: int) -> type_span | None:
+def _within(chunk: Chunk, start: int, end: int) -> Span | None:
     low, high = max(start, 0), min(end, len(chunk.text))
     if chunk.stride == VOID or low >= high:
         return None
@@ -105,10 +105,10 @@ class Builder:
 
 
 def ground(leaves: list[str]) -> Layer:
-    """Layer 0.
+    r"""Layer 0.
 
     >>> ground(["ab", "c"]).raw
-    'ab\\x00c'
+    'ab\x00c'
     """
     raw = leaves[0] if len(leaves) == 1 else GAP.join(leaves)
     starts, ends, position = [], [], 0

@@ -17,7 +17,7 @@ from .rule import Anchor, Rule
 try:
     import hyperscan
 except ImportError:  # pragma: no cover - the wheel exists for most platforms
-    hyperscan = None
+    hyperscan = None  # type: ignore[assignment]
 
 _FIRST, _SECOND = "CDI-Za-f", "AC-HQS-Xgi-nwyz0-3"
 _THIRD, _ANY = "ABEFIJMNQRUVYZcdghklopstwx014589", r"A-Za-z0-9+/_\-"
@@ -64,6 +64,8 @@ class Nominations:
 
 
 class Engine(Protocol):
+    def __init__(self, rules: tuple[Rule, ...]) -> None: ...
+
     def nominate(self, data: bytes) -> Nominations: ...
 
 
@@ -117,7 +119,9 @@ class PythonEngine:
                 self._shapes.append((rule, re.compile((edge + anchor.follow).encode())))
         first = b"|".join(shape.pattern for _, shape in self._shapes) or b"(?!)"
         self._any_shape = re.compile(rb"(?=[(+A-Za-z0-9.])(?=" + first + b")")
-        self._marks = [(n, re.compile(f"(?={p})".encode() if e else p.encode())) for n, p, e in MARKS]
+        self._marks = [
+            (n, re.compile(f"(?={p})".encode() if e else p.encode())) for n, p, e in MARKS
+        ]
 
     def nominate(self, data: bytes) -> Nominations:
         low = data.lower()
@@ -127,7 +131,10 @@ class PythonEngine:
             needle = anchor.literal.lower().encode() if anchor.caseless else anchor.literal.encode()
             at = hay.find(needle)
             while at >= 0:
-                if follow.match(data if not anchor.caseless else low, at + len(needle)) or anchor.caseless:
+                if (
+                    follow.match(data if not anchor.caseless else low, at + len(needle))
+                    or anchor.caseless
+                ):
                     places.append((at, rule))
                 at = hay.find(needle, at + 1)
             if len(places) > most:
@@ -142,9 +149,7 @@ class PythonEngine:
         return _checked(set(places), {name: set(ends) for name, ends in marks.items()}, len(data))
 
 
-def _checked(
-    places: set[tuple[int, int]], marks: dict[str, set[int]], size: int
-) -> Nominations:
+def _checked(places: set[tuple[int, int]], marks: dict[str, set[int]], size: int) -> Nominations:
     runs = [at for name, inside in marks.items() if name != "units" for at in inside]
     if len(places) + len(runs) > most_places(size):
         raise TooMany([at for at, _ in places] + runs)
@@ -185,9 +190,7 @@ class HyperscanEngine:
             return len(ends) > most
 
         try:
-            self._database.scan(
-                data + _PADDING, match_event_handler=note, scratch=self._scratch()
-            )
+            self._database.scan(data + _PADDING, match_event_handler=note, scratch=self._scratch())
         except hyperscan.ScanTerminated:
             raise TooMany([end for _, end in ends]) from None
         return self._places(data, ends) if ends else Nominations()
@@ -222,16 +225,18 @@ def _grouped(anchors: list[tuple[int, Anchor]]) -> list[list[tuple[int, Anchor]]
 def _expression(anchors: list[Anchor]) -> str:
     first = anchors[0]
     words = sorted({re.escape(anchor.literal) for anchor in anchors})
-    edge = "" if first.literal or not first.edged else _EDGE  # a shape without an edge would match inside numbers
+    edge = (
+        "" if first.literal or not first.edged else _EDGE
+    )  # a shape without an edge would match inside numbers
     return edge + f"(?:{'|'.join(words)}){first.follow}"
 
 
-def engine(name: str, rules: tuple[Rule, ...]) -> Engine:
+def choose(name: str) -> type[Engine]:
     """The engine called `name`: hyperscan, python, or auto for the faster one at hand."""
     if name not in ("auto", "hyperscan", "python"):
         raise ValueError(f"engine {name!r}: choose auto, hyperscan or python")
     if name == "python" or (name == "auto" and hyperscan is None):
-        return PythonEngine(rules)
+        return PythonEngine
     if hyperscan is None:
         raise ValueError("engine 'hyperscan': the hyperscan package is not installed")
-    return HyperscanEngine(rules)
+    return HyperscanEngine

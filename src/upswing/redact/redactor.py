@@ -6,21 +6,24 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar
 
 from .errors import Overflow, RedactionFailed
-from .layer import WHOLE, Builder, Chunk, Layer
+from .layer import WHOLE, Chunk
 from .names import Names
-from .nominate import Engine, engine
+from .nominate import Engine, choose
 from .rule import Rule
 from .rules import default_rules
-from .scan import Hit, Recogniser, Scanner
+from .scan import Hit, Place, Recogniser, Scanner
 from .tree import Leaves, Path, collect, rebuild, surroundings
 
 T = TypeVar("T")
 _ROUNDS = 8
 """A replacement can free what stood beside it, so the result is read again until it is clean."""
+
+_PATIENCE = 4
+"""Rounds after which a tree that still holds too much is dropped whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,12 @@ class Redacted(Generic[T]):
 
 
 @lru_cache(maxsize=8)
-def _engine(name: str, rules: tuple[Rule, ...]) -> Engine:
-    return engine(name, rules)
+def _compiled(kind: type[Engine], rules: tuple[Rule, ...]) -> Engine:
+    return kind(rules)
 
 
 class Redactor:
-    """Finds and replaces. Safe to share between threads; make it once, for it compiles its rules.
+    """Finds and replaces. Safe to share between threads; the same rules are compiled once.
 
     >>> Redactor(engine="python").text("mail bob@x.org or eve@x.org, not bob@x.org").value
     'mail <email-1> or <email-2>, not <email-1>'
@@ -65,15 +68,21 @@ class Redactor:
         recognisers: Sequence[Recogniser] = (),
     ) -> None:
         self.rules = default_rules() if rules is None else tuple(rules)
-        self._scanner = Scanner(self.rules, _engine(engine, self.rules), tuple(recognisers))
+        self._engine = choose(engine)
+        self._recognisers = tuple(recognisers)
         self._telling = lru_cache(maxsize=4096)(_telling(self.rules))
+
+    @cached_property
+    def _scanner(self) -> Scanner:
+        """Compiled when first used: a third of a second, once per process and set of rules."""
+        return Scanner(self.rules, _compiled(self._engine, self.rules), self._recognisers)
 
     def text(self, text: str, names: Names | None = None) -> Redacted[str]:
         """The text without its secrets. Raises RedactionFailed; then nothing may be stored."""
         try:
             leaves = Leaves([text], [()], [""])
             texts, findings = self._clean(leaves, names or Names())
-        except Exception as broken:
+        except Exception as broken:  # noqa: BLE001 - whatever broke, nothing may be stored
             raise _failed(broken) from None
         return Redacted(texts[0], findings) if findings else Redacted(text)
 
@@ -87,19 +96,21 @@ class Redactor:
                 return Redacted(tree)
             value = rebuild(tree, iter(texts), lambda number: names.give("card", str(number)))
             cards = tuple(_card(tree, path, names) for path in leaves.cards)
-        except Exception as broken:
+        except Exception as broken:  # noqa: BLE001 - whatever broke, nothing may be stored
             raise _failed(broken) from None
         return Redacted(value, findings + cards)
 
     def _clean(self, leaves: Leaves, names: Names) -> tuple[list[str], tuple[Finding, ...]]:
-        texts, findings = list(leaves.texts), []
+        texts = list(leaves.texts)
+        findings: list[Finding] = []
         edits = _Edits(leaves)
         for round_ in range(_ROUNDS):
             try:
                 extra = surroundings(texts, leaves, self._telling) if leaves.values else None
                 hits = self._scanner.scan(texts, extra) if texts else []
             except Overflow as overflow:
-                hits = [_overflow(texts, leaf) for leaf in overflow.leaves]
+                dropped = overflow.leaves if round_ < _PATIENCE else range(len(texts))
+                hits = [_overflow(texts, leaf) for leaf in dropped]
             if not hits:
                 return texts, tuple(findings)
             if round_ == 0:
@@ -124,8 +135,6 @@ def _telling(rules: tuple[Rule, ...]) -> Callable[[str], bool]:
 
 
 def _overflow(texts: list[str], leaf: int) -> Hit:
-    from .scan import Place
-
     whole = Place(leaf, 0, len(texts[leaf]))
     return Hit("overflow", "overflow", 100, texts[leaf], "plain", (whole,))
 
@@ -220,6 +229,3 @@ def _merged(spans: list[tuple[int, int, Hit]]) -> list[tuple[int, int, Hit]]:
         else:
             merged.append((start, end, hit))
     return merged
-
-
-__all__ = ["Builder", "Finding", "Layer", "Redacted", "Redactor"]

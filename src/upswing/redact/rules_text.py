@@ -12,9 +12,9 @@ from .values import dummy, flag_password, password, random_looking, secret
 
 _Q = r"""\\{0,3}["'`]"""
 _CLOSE = rf"(?:{_Q}|\]|\)){{0,3}}"
-_OP = r"(?::[ \t]{0,2}(?:str|string|String|bytes|Optional\[str\]|str \| None)[ \t]{0,2}=|(?P<op>:=|=>|==|!=|=|:|,|\()| is )"
-_BARE = r"(?P<u>[^\s\"'`<>,;&|()\[\]{}\x00\\]{1,256})"
-_FOLLOW = r"""[A-Za-z0-9_.\-]{0,20}(?:\\{0,3}["'`\])]){0,3}[ \t]{0,3}(?:[:=,(!]|is )"""
+_OP = r"(?::[ \t]{0,2}(?:str|string|String|bytes|Optional\[str\]|str \| None)[ \t]{0,2}=|(?P<op>:=|=>|==|!=|=|:|(?<=[\"'`]),|\((?=\\{0,3}[\"'`]))| is )"
+_BARE = r"(?P<u>(?:[^\s\"'`<>,;&|()\[\]{}\x00\\]|&(?!\w{1,40}=)){1,256})"
+_FOLLOW = r"""[A-Za-z0-9_.\-]{0,20}(?:(?:\\{0,3}["'`\])]){1,3}[ \t]{0,3}[:=,!]|[ \t]{0,3}(?:[:=!]|[ ]is )|\(\\{0,3}["'`])"""
 _SUFFIX = r"(?:[_-]?(?:value|val|base64|b64|plain|prod|dev|test|live|new|old|root|admin|user|[0-9]{1,3}))?"
 _SEP = r"(?:\s|\\{1,3}[nrt]){0,8}"
 _PEM_BODY = rf"(?:{_SEP}[A-Za-z0-9+/=]{{16,}})"
@@ -22,7 +22,9 @@ _PEM_KIND = r"(?:[A-Z0-9]{1,12} ){0,3}(?:PRIVATE|SECRET) KEY(?: BLOCK)?"
 
 
 def _assignment(keys: str) -> str:
-    value = rf"(?:(?P<q>[rbuf]{{0,2}}{_Q})(?P<v>(?:(?!\\{{0,3}}[\"'`])[^\n\x00]){{1,4096}})|{_BARE})"
+    value = (
+        rf"(?:(?P<q>[rbuf]{{0,2}}{_Q})(?P<v>(?:(?!\\{{0,3}}[\"'`])[^\n\x00]){{1,4096}})|{_BARE})"
+    )
     return rf"(?P<k>{keys}{_SUFFIX}){_CLOSE}[ \t]{{0,3}}{_OP}[ \t]{{0,3}}{value}"
 
 
@@ -34,16 +36,13 @@ def _basic(value: str) -> bool:
 
 
 def _words(words: tuple[str, ...], follow: str = _FOLLOW, reach: int = 48) -> tuple[Anchor, ...]:
-    return tuple(
-        Anchor(w, follow, reach=len(w) + reach, caseless=True) for w in words
-    )
+    return tuple(Anchor(w, follow, reach=len(w) + reach, caseless=True) for w in words)
 
 
 _SECRET_WORDS = (
     "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
     "auth_key", "authkey", "private_key", "privatekey", "private-key", "signing_key", "encryption_key",
-    "master_key", "account_key", "service_key", "deploy_key", "credential", "session_id", "sessionid",
-    "auth", "jwt", "app_key", "appkey", "webhook",
+    "master_key", "account_key", "service_key", "deploy_key", "credential",  "auth", "jwt", "app_key", "appkey", "webhook",
 )  # fmt: skip
 
 _SECRET_KEYS = "|".join(dict.fromkeys(re.sub("[_-]", "[_-]?", w) for w in _SECRET_WORDS))
@@ -89,7 +88,7 @@ RULES = (
     Rule(
         "url-password",
         r"://[^\s:/@\"'<>\x00]{0,128}:(?P<v>[^\s/@\"'<>\x00][^\s@\"'<>\x00]{0,255})@[A-Za-z0-9\[$\{_.\-]",
-        anchors=(Anchor("://", f"[A-Za-z0-9_.%+\\-]{{0,100}}:", reach=110),),
+        anchors=(Anchor("://", r"[A-Za-z0-9_.%+\-]{0,100}:", reach=110),),
         validator=lambda v: not dummy(v) and "/" not in v[:1],
         kind="password", priority=70, split=True, trusted=True,
         about="the password in scheme://user:password@host",

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from .decode import Dense, decode
 from .errors import Overflow
-from .layer import Builder, Layer, ground, type_span
+from .layer import Builder, Layer, Span, ground
+from .names import PLACEHOLDER
 from .nominate import Engine, TooMany, most_places
 from .rule import Rule
 from .values import random_looking
@@ -50,8 +51,8 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class _Match:
     rule: Rule
-    touched: type_span
-    value: type_span
+    touched: Span
+    value: Span
 
 
 class Scanner:
@@ -88,7 +89,7 @@ class Scanner:
             if budget < 0:
                 raise Overflow(_blame(layer, list(range(0, len(layer.raw), 64))))
             layer = builder.done()
-        return [hit for hit in hits if len(hit.places) == 1 or _really_cut(hit, hits, leaves)]
+        return _without_false_seams(hits, leaves)
 
     def _one_layer(self, layer: Layer, builder: Builder, *, decoding: bool) -> Iterator[Hit]:
         nominated = self._engine.nominate(layer.text.encode("latin-1", "replace"))
@@ -133,6 +134,8 @@ class Scanner:
         start, end = _value_span(match)
         if back:
             start = _walk_back(back, match.string, match.start(), floor, rule.back_limit)
+        if _inside_placeholder(match.string, start, end):
+            return None
         if rule.validator and not rule.validator(match.string[start:end]):
             return None
         if rule.judge and not rule.judge(match):
@@ -147,17 +150,24 @@ class Scanner:
                     yield Hit("recogniser", kind, 10, leaf[start:end], "plain", (place,))
 
 
-def _really_cut(hit: Hit, hits: list[Hit], leaves: list[str]) -> bool:
+def _without_false_seams(hits: list[Hit], leaves: list[str]) -> list[Hit]:
     """Where the first piece is a value by itself, the others must look like more of it."""
-    first, *others = hit.places
-    alone = any(
-        other.rule == hit.rule and len(other.places) == 1 and other.places[0].leaf == first.leaf
-        for other in hits
-    )
-    return not alone or all(random_looking(leaves[p.leaf][p.start : p.end]) for p in others)
+    alone = {(hit.rule, hit.places[0].leaf) for hit in hits if len(hit.places) == 1}
+    return [
+        hit
+        for hit in hits
+        if len(hit.places) == 1
+        or (hit.rule, hit.places[0].leaf) not in alone
+        or all(_goes_on(leaves[p.leaf][p.start : p.end]) for p in hit.places[1:])
+    ]
 
 
-def _value_span(match: re.Match[str]) -> type_span:
+def _goes_on(piece: str) -> bool:
+    mixed = any(ch.isdigit() for ch in piece) and piece.lower() != piece != piece.upper()
+    return mixed or random_looking(piece)
+
+
+def _value_span(match: re.Match[str]) -> Span:
     groups = match.re.groupindex
     for name in ("v", "u"):
         if name in groups and match.start(name) >= 0:
@@ -165,15 +175,20 @@ def _value_span(match: re.Match[str]) -> type_span:
     return match.span()
 
 
+def _inside_placeholder(text: str, start: int, end: int) -> bool:
+    at = text.rfind("<", max(0, start - 64), start + 1)
+    match = PLACEHOLDER.match(text, at) if at >= 0 else None
+    return match is not None and match.end() >= end
+
+
 def _walk_back(back: re.Pattern[str], text: str, at: int, floor: int, most: int) -> int:
-    for reach in (80, most):
+    start = at
+    for reach in (80, most):  # most values are short, so that a long slice is rarely needed
         before = text[max(floor, at - reach) : at][::-1]
         match = back.match(before)
-        if not match:
-            return at
-        if match.end() < len(before) or reach >= most:
+        start = at - match.end() if match else at
+        if at - start < len(before):
             break
-    start = at - match.end()
     if floor < start < at and text[start - 1] == "\\" and text[start] in "nrt":
         start += 1
     return start
@@ -196,7 +211,7 @@ def _hit(layer: Layer, match: _Match) -> Hit | None:
     return Hit(rule.name, rule.kind, rule.priority, value, "+".join(forms) or "plain", places)
 
 
-def to_ground(layer: Layer, spans: list[type_span]) -> tuple[Place, ...]:
+def to_ground(layer: Layer, spans: list[Span]) -> tuple[Place, ...]:
     while layer.parent:
         spans = [below for span in spans for below in layer.sources(*span)[0]]
         layer = layer.parent
@@ -208,7 +223,7 @@ def to_ground(layer: Layer, spans: list[type_span]) -> tuple[Place, ...]:
 
 
 def _blame(layer: Layer, positions: list[int]) -> tuple[int, ...]:
-    """The leaves that hold half of these positions or more, the worst first."""
+    """The leaves that hold nearly all of these positions, the worst first."""
     sample = positions[:: max(1, len(positions) // 2000)]
     counts: Counter[int] = Counter()
     for at in sample:
@@ -217,6 +232,8 @@ def _blame(layer: Layer, positions: list[int]) -> tuple[int, ...]:
     for leaf, count in counts.most_common():
         chosen.append(leaf)
         covered += count
-        if covered * 2 >= counts.total():
+        if covered * 10 >= counts.total() * 9:
             break
-    return tuple(chosen) or tuple(range(len(layer.starts) if layer.parent is None else 1))
+    while layer.parent:
+        layer = layer.parent
+    return tuple(chosen) or tuple(range(len(layer.starts)))

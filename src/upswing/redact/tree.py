@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from .checks import card
@@ -20,7 +22,9 @@ _KEY = 4096
 _TAIL = re.compile(r"\S{0,256}(?:[ ]\S{1,32})?")
 _HEAD = re.compile(r"\S{0,256}")
 _QUOTES = str.maketrans(dict.fromkeys("\"'`\\\n\r", "\x02"))
-_PLAIN_KEYS = re.compile(r"(?i)(?:id|seq|time|timestamp|date|_at|_ns|_us|_ms|ts|seed|hash|role|model|version|type)$")
+_PLAIN_KEYS = re.compile(
+    r"(?i)(?:id|seq|time|timestamp|date|_at|_ns|_us|_ms|ts|seed|hash|role|model|version|type)$"
+)
 """Keys whose value is never a card number, nor the rest of a value cut in two."""
 _ORDINARY = re.compile(
     r"[A-Za-z]?[a-z_]{0,15}[.,:;!?)]{0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]{1,6}[.,:)]?"
@@ -76,13 +80,18 @@ def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
 
 
 def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
-    named = node.get("name", node.get("key"))
+    title = _title(node)
     for name, value in node.items():
         if not isinstance(name, str):
             raise RedactionFailed("a key of an object is not a text")
         leaves.add(name, path, "", is_key=True)
-        speaks = name == "value" and isinstance(named, str)
-        _walk(value, (*path, name), named if speaks else name, leaves)
+        _walk(value, (*path, name), title if name == "value" and title else name, leaves)
+
+
+def _title(node: dict[Any, Any]) -> str:
+    """The name in `{"name": "X-Api-Key", "value": …}`."""
+    title = node.get("name", node.get("key"))
+    return title if isinstance(title, str) else ""
 
 
 def is_card(node: Any, key: str) -> bool:
@@ -94,8 +103,9 @@ def is_card(node: Any, key: str) -> bool:
 def _note_rows(depth: int, starts: list[int], leaves: Leaves) -> None:
     """Remember, for each place inside an item, the texts there in item after item."""
     rows: dict[Path, list[int]] = {}
-    for i in range(starts[0], len(leaves.texts)):
-        rows.setdefault(leaves.paths[i][depth + 1 :] + (leaves.keys[i],), []).append(i)
+    first = bisect_left(leaves.values, starts[0])
+    for i in leaves.values[first:]:
+        rows.setdefault((*leaves.paths[i][depth + 1 :], leaves.keys[i]), []).append(i)
     leaves.rows.extend(tuple(row) for row in rows.values() if len(row) > 1)
 
 
@@ -110,7 +120,10 @@ def surroundings(
                 into.add(_behind(leaves.keys[i], texts[i], layer.starts[i]), "")
         for parts in _seams(texts, leaves):
             into.add(
-                [Chunk(texts[i][a:b], layer.starts[i] + a, layer.starts[i] + b) for i, a, b in parts],
+                [
+                    Chunk(texts[i][a:b], layer.starts[i] + a, layer.starts[i] + b)
+                    for i, a, b in parts
+                ],
                 "split",
                 split=True,
             )
@@ -120,7 +133,11 @@ def surroundings(
 
 def _behind(key: str, text: str, start: int) -> list[Chunk]:
     before = Chunk(f'"{key.translate(_QUOTES)}": "', 0, 0, VOID)
-    return [before, Chunk(text.translate(_QUOTES), start, start + len(text)), Chunk('"', 0, 0, VOID)]
+    return [
+        before,
+        Chunk(text.translate(_QUOTES), start, start + len(text)),
+        Chunk('"', 0, 0, VOID),
+    ]
 
 
 Part = tuple[int, int, int]
@@ -130,36 +147,54 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
     """The last words of one text and the first of the next, for all kinds of neighbours."""
     values = [i for i in leaves.values if texts[i]]
     long = [i for i in values if len(texts[i]) > 24]
+    tails = {i: size for i in values if (size := _tail(texts[i], leaves.keys[i]))}
+    heads = {i: size for i in values if (size := _head(texts[i], leaves.keys[i]))}
     seen: set[tuple[int, int]] = set()
     for row in (values, long, *leaves.rows):
-        for n in range(len(row) - 1):
-            pair = (row[n], row[n + 1])
-            if pair not in seen:
-                seen.add(pair)
-                yield from _chain(texts, leaves.keys, row[n : n + _CHAIN])
+        for n, pair in enumerate(pairwise(row)):
+            if pair in seen or pair[0] not in tails:
+                continue
+            seen.add(pair)
+            if pair[1] in heads:
+                yield from _chain(texts, tails, heads, row[n : n + _CHAIN])
+            if "-----BEGIN " in texts[pair[0]]:
                 yield from _key_chain(texts, row[n : n + _CHAIN])
 
 
+def _tail(text: str, key: str) -> int:
+    """How much of the end of this text could be the beginning of a value?"""
+    if text[-1].isspace() or _PLAIN_KEYS.search(key):
+        return 0
+    match = _TAIL.match(text[-_SEAM_WORDS:][::-1])
+    return match.end() if match else 0
+
+
+def _head(text: str, key: str) -> int:
+    """How much of its beginning could be the rest of one?"""
+    match = _HEAD.match(text)
+    if not match or _ORDINARY.fullmatch(match.group()) or _PLAIN_KEYS.search(key):
+        return 0
+    return match.end()
+
+
 def _chain(
-    texts: list[str], keys: list[str], row: list[int] | tuple[int, ...]
+    texts: list[str], tails: dict[int, int], heads: dict[int, int], row: Sequence[int]
 ) -> Iterator[list[Part]]:
-    first = texts[row[0]]
-    tail = _TAIL.match(first[-_SEAM_WORDS:][::-1])
-    if not first or not tail or not tail.end() or first[-1].isspace():
-        return
-    parts: list[Part] = [(row[0], len(first) - tail.end(), len(first))]
+    size = len(texts[row[0]])
+    parts: list[Part] = [(row[0], size - tails[row[0]], size)]
+    length = tails[row[0]]
     for i in row[1:]:
-        head = _HEAD.match(texts[i])
-        if not head or _ORDINARY.fullmatch(head.group()) or _PLAIN_KEYS.search(keys[i]):
+        if i not in heads:
             return
-        if sum(b - a for _, a, b in parts) + head.end() >= 10:
-            yield [*parts, (i, 0, head.end())]
-        if head.end() < len(texts[i]) or len(texts[i]) > _SHORT:
+        length += heads[i]
+        if length >= 10:
+            yield [*parts, (i, 0, heads[i])]
+        if heads[i] < len(texts[i]) or len(texts[i]) > _SHORT:
             return
         parts.append((i, 0, len(texts[i])))
 
 
-def _key_chain(texts: list[str], row: list[int] | tuple[int, ...]) -> Iterator[list[Part]]:
+def _key_chain(texts: list[str], row: Sequence[int]) -> Iterator[list[Part]]:
     """A private key goes over line breaks, so whole texts are joined until it ends."""
     first = texts[row[0]]
     begin = first.rfind("-----BEGIN ", -_KEY)
@@ -192,13 +227,12 @@ def _build(node: Any, key: str, new: Iterator[str], cards: Callable[[int], str])
 
 
 def _build_dict(node: dict[str, Any], new: Iterator[str], cards: Callable[[int], str]) -> Any:
-    named = node.get("name", node.get("key"))
+    title = _title(node)
     built: dict[str, Any] = {}
     same = True
     for name, value in node.items():
         renamed = next(new)
-        speaks = name == "value" and isinstance(named, str)
-        item = _build(value, named if speaks else name, new, cards)
+        item = _build(value, title if name == "value" and title else name, new, cards)
         same = same and renamed == name and item is value
         built[_free(renamed, name, node, built)] = item
     return node if same else built

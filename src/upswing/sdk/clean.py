@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import msgspec
 
 from upswing.contracts import Feedback, Trajectory, from_builtins
-from upswing.contracts.steps import Tree, trajectory_of_steps
+from upswing.contracts.steps import Tree, text, trajectory_of_steps
 from upswing.errors import Reason, Rejected
-from upswing.sdk.spool import Entry, Kind
+from upswing.sdk.logs import Entry, Kind
 
 LARGEST = 8 * 1024 * 1024
 """Bytes of one message: what the bus takes."""
@@ -118,7 +118,7 @@ def _trajectory(given: Tree, redactor: Redactor) -> Tree:
     user = about.pop("user_id", None)
     clean = _redacted({**given, "metadata": about}, redactor, _TRAJECTORY)
     clean["turns"] = list(map(_in_shape, given["turns"], clean["turns"]))
-    found = {"user_id": redactor.name("user", user)} if isinstance(user, str) else {}
+    found = {} if user is None else {"user_id": redactor.name("user", text(user))}
     if isinstance(tokens, list) and (kept := _true_tokens(tokens, given, clean)):
         found["tokens"] = redactor.tree(kept)
     return {**clean, "metadata": {**clean["metadata"], **found}}

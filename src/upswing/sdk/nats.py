@@ -17,7 +17,7 @@ from nats.js.errors import APIError
 
 from upswing.contracts.topics import FEEDBACK, TRAJECTORY
 from upswing.errors import Denied, Transient
-from upswing.sdk.spool import Kind
+from upswing.sdk.logs import Kind
 from upswing.sdk.transport import TIMEOUT, Answer, Later, Refused, Taken, checked
 
 T = TypeVar("T")
@@ -40,6 +40,7 @@ class NatsTransport:
         self._user = checked(url, ("nats", "tls")).username
         self._client: Client | None = None
         self._trouble: Exception | None = None
+        self._lost = asyncio.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="upswing-nats", daemon=True)
         self._thread.start()
@@ -68,8 +69,11 @@ class NatsTransport:
         subject, id_key = _SUBJECTS[kind]
         headers = {"Nats-Msg-Id": str(msgspec.json.decode(body)[id_key])}
         self._trouble = None
+        js = client.jetstream()
         try:
-            await client.jetstream().publish(subject, body, timeout=self._timeout, headers=headers)
+            await self._unless_lost(
+                js.publish(subject, body, timeout=self._timeout, headers=headers)
+            )
         except MaxPayloadError:
             return Refused("The message is larger than the bus takes.")
         except APIError as error:
@@ -79,6 +83,16 @@ class NatsTransport:
         except (NatsError, OSError, TimeoutError) as error:
             return Later(self._why(error))
         return Taken()
+
+    async def _unless_lost(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do this, but do not wait for an answer on a connection that is gone."""
+        publishing, losing = (asyncio.ensure_future(each) for each in (work, self._lost.wait()))
+        await asyncio.wait({publishing, losing}, return_when=asyncio.FIRST_COMPLETED)
+        losing.cancel()
+        if not publishing.done():
+            publishing.cancel()
+            raise ConnectionResetError
+        publishing.result()
 
     def _why(self, error: Exception) -> Denied | Transient:
         told = f"{self._trouble or error}".lower()
@@ -90,13 +104,16 @@ class NatsTransport:
         if self._client is not None and self._client.is_connected:
             return self._client
         await self._disconnect()
-        self._client = Client()
+        self._client, self._lost = Client(), asyncio.Event()
         try:
             await self._client.connect(
                 self._url,
                 allow_reconnect=False,
+                max_reconnect_attempts=1,  # one try: when to try again is for the worker to say
+                reconnect_time_wait=0,
                 connect_timeout=int(self._timeout),
                 error_cb=self._noted,
+                closed_cb=self._gone,
                 inbox_prefix=f"_INBOX_{self._user}" if self._user else "_INBOX",
             )
         except (NatsError, OSError, TimeoutError) as error:
@@ -106,6 +123,9 @@ class NatsTransport:
 
     async def _noted(self, error: Exception) -> None:
         self._trouble = error
+
+    async def _gone(self) -> None:
+        self._lost.set()
 
     async def _disconnect(self) -> None:
         if self._client is not None:

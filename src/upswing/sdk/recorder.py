@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
-import msgspec
-
 from upswing.contracts.steps import Tree, stamp, window_of
 from upswing.errors import Transient
 from upswing.sdk import shapes
 from upswing.sdk.clean import Cleaner, Draft, Form, Redactor, default_redactor
-from upswing.sdk.recording import Recording, head_of, quietly
+from upswing.sdk.recording import Recording, Steps, head_of, quietly
 from upswing.sdk.spool import Spool
 from upswing.sdk.target import resolve, spool_folder, transport_to
 from upswing.sdk.transport import Transport, checked
@@ -28,6 +26,7 @@ from upswing.sdk.worker import Stats, Worker
 SPOOL_LIMIT = 64 * 1024 * 1024
 OPEN_LIMIT = 10_000
 """Step-wise trajectories begun and not ended. Beyond it the oldest is given up and counted."""
+_FEEDBACK = frozenset({"rating", "comment", "user_id", "source", "metadata"})
 EXIT_TIME = 2.0
 """Seconds that the end of the process waits, at most."""
 
@@ -69,7 +68,7 @@ class Recorder:
         self._limit, self._chance = spool_limit, chance
         self.now, self._new_id = clock, new_id
         self._transport, self._redactor = transport, redactor
-        self._open: OrderedDict[str, tuple[Tree, list[msgspec.Raw]]] = OrderedDict()
+        self._open: OrderedDict[str, Steps] = OrderedDict()
         self._closed = False
         self._inherited: list[Worker] = []
         self._worker: Worker | None = self._started()
@@ -86,7 +85,10 @@ class Recorder:
             clean=Cleaner(self._redactor),
             chance=self._chance,
         )
-        worker.start()
+        try:
+            worker.start()
+        except RuntimeError:  # no more threads to be had: what is recorded goes to disk at the end
+            worker.failed("The recorder could not start its thread.")
         return worker
 
     def _connect(self) -> Transport:
@@ -133,17 +135,20 @@ class Recorder:
         metadata: dict[str, Any] | None = None,
     ) -> Recording:
         """Begin a trajectory; it is sent when its `with` or `async with` block ends."""
-        more = {"user_id": user_id, "scenario_id": scenario_id, "window_id": window_id}
         head = head_of(
             trajectory_id=self._new_id(),
-            agent_id=str(agent_id),
-            task=str(task),
+            agent_id=agent_id,
+            task=task,
             task_id=task_id,
             domain=domain,
-            model=str(model),
+            model=model,
             session_id=session_id,
             profile=profile,
-            metadata={**shapes.plain(metadata or {}), **more, "episode_id": episode_id},
+            user_id=user_id,
+            scenario_id=scenario_id,
+            window_id=window_id,
+            episode_id=episode_id,
+            metadata=metadata,
         )
         return Recording(self, head)
 
@@ -160,17 +165,17 @@ class Recorder:
     ) -> str:
         """Begin a trajectory whose steps come by its id. The window is made from the time."""
         start, trajectory_id = self.now(), self._new_id()
-        window = window_id or window_of(start, max(1, window_hours))
+        hours = max(1, int(shapes.amount(window_hours) or 1))
+        window = window_id or window_of(start, hours)
         head: Tree = {
             **shapes.plain(more),
             "trajectory_id": trajectory_id,
-            "agent_id": str(agent_id),
+            "agent_id": shapes.said(agent_id),
             "window_id": window,
-            "window_hours": max(1, window_hours),
+            "window_hours": hours,
             "scenario_id": scenario_id or window,
-            "start_time": stamp(start),
         }
-        self._open[trajectory_id] = (head, [])
+        self._open[trajectory_id] = Steps(head, start)
         if len(self._open) > OPEN_LIMIT:
             self._open.popitem(last=False)
             self.failed("Too many trajectories were begun and not ended; the oldest was given up.")
@@ -188,19 +193,17 @@ class Recorder:
         **more: Any,
     ) -> None:
         """One step: `action={"type": "trade", "params": {…}}`; also `llm_calls=[…]` and others."""
-        if trajectory_id not in self._open:
+        if (begun := self._open.get(trajectory_id)) is None:
             self.failed("A step named a trajectory that was not begun, or has ended.")
             return
-        _, steps = self._open[trajectory_id]
         step = {
-            "timestamp": stamp(self.now()),
             **more,
-            "step_number": step_number or len(steps) + 1,
+            "step_number": step_number,
             "environment_state": environment_state,
             "action": action,
             "reward": reward,
         }
-        steps.append(msgspec.Raw(shapes.encoded(step)))
+        begun.add(self.now(), step)
 
     @quietly
     def end_trajectory(
@@ -215,27 +218,23 @@ class Recorder:
         if (begun := self._open.pop(trajectory_id, None)) is None:
             self.failed("An end named a trajectory that was not begun, or has ended.")
             return
-        end = {
-            "end_time": stamp(self.now()),
-            **more,
-            "final_status": final_status,
-            "total_reward": total_reward,
-        }
-        raw = shapes.encoded({"head": begun[0], "steps": begun[1], "end": end})
-        self.hand_in(Draft(Form.STEPS, raw))
+        end = {**more, "final_status": final_status, "total_reward": total_reward}
+        self.hand_in(begun.draft(self.now(), end))
 
     # --- what the user said, perhaps days later -----------------------------------------------
 
     @quietly
     def feedback(self, trajectory_id: str, type: str, **said: Any) -> None:  # noqa: A002
         """`thumbs_up`, `thumbs_down`, `rating` with `rating=4`, `comment` with `comment=…`, …"""
-        told = {key: value for key, value in said.items() if value is not None}
+        told = {key: value for key, value in shapes.plain(said).items() if value is not None}
+        more = {key: told.pop(key) for key in told.keys() - _FEEDBACK}
         body = {
             "feedback_id": self._new_id(),
             "timestamp": stamp(self.now()),
             "trajectory_id": trajectory_id,
             "type": type,
             **told,
+            **({"metadata": {**more, **told.get("metadata", {})}} if more else {}),
         }
         self.hand_in(Draft(Form.FEEDBACK, shapes.encoded(body)))
 

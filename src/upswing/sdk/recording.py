@@ -12,7 +12,8 @@ from typing import Any, ParamSpec, Protocol, Self
 
 import msgspec
 
-from upswing.contracts.steps import DOMAINS, Tree, outcome_of, stamp
+from upswing.contracts.steps import DOMAINS, Tree, outcome_of, stamp, tree
+from upswing.errors import Reason, Rejected
 from upswing.sdk import shapes
 from upswing.sdk.clean import LARGEST, Draft, Form
 
@@ -38,8 +39,9 @@ def quietly(method: Callable[P, None]) -> Callable[P, None]:
             method(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - our faults are never the agent's
             log.debug("recorder: %s", type(error).__name__)
+            why = str(error) if isinstance(error, Rejected) else type(error).__name__
             me: Any = args[0]
-            me.failed(f"{method.__name__} met {type(error).__name__}.")
+            me.failed(f"{method.__name__}: {why}")
 
     return guarded
 
@@ -82,6 +84,9 @@ class Recording:
         }
         if thoughts:
             turn["thought_process"] = shapes.thoughts(thoughts)
+        if self._ended:
+            self.failed("A turn came after the end of its trajectory.")
+            return
         with self._lock:
             self._last = max(self._last, self._desk.now())
             turn |= {"turn_id": len(self._turns) + 1, "timestamp": stamp(self._last)}
@@ -93,13 +98,14 @@ class Recording:
     @quietly
     def outcome(self, status: str, share: float | None = None, **details: Any) -> None:
         """How the task ended: `completed`, `partial`, `failed`, …, and what share of it is done."""
-        told = outcome_of(status, shapes.share(share), **shapes.plain(details))
+        told = outcome_of(status, shapes.amount(share), **shapes.plain(details))
         self._head["metadata"]["outcome"] = told
 
     @quietly
     def feedback(self, type: str, **said: Any) -> None:  # noqa: A002 - the contract's word
         """What the user said of it: `thumbs_up`, `rating` with `rating=4`, `comment` with …"""
-        self._feedback.append({"type": type, **said})
+        user = self._head["metadata"].get("user_id")
+        self._feedback.append({"type": type, "user_id": user, **shapes.plain(said)})
 
     @quietly
     def metadata(self, **values: Any) -> None:
@@ -164,29 +170,48 @@ class Recording:
         self.__exit__(kind, error, trace)
 
 
-def head_of(
-    *,
-    trajectory_id: str,
-    agent_id: str,
-    task: str,
-    task_id: str | None,
-    domain: str | None,
-    model: str,
-    session_id: str | None,
-    profile: str | None,
-    metadata: Tree,
-) -> Tree:
+class Steps:
+    """One trajectory told step by step."""
+
+    def __init__(self, head: Tree, start: datetime) -> None:
+        self._head = {**head, "start_time": stamp(start)}
+        self._last = start
+        self._steps: list[msgspec.Raw] = []
+        self._size = 0
+
+    def add(self, now: datetime, step: Tree) -> None:
+        self._last = max(self._last, now)
+        number = step.pop("step_number", None) or len(self._steps) + 1
+        raw = shapes.encoded({"timestamp": stamp(self._last), "step_number": number, **step})
+        self._size += len(raw)
+        if self._size <= LARGEST:
+            self._steps.append(msgspec.Raw(raw))
+
+    def draft(self, now: datetime, end: Tree) -> Draft:
+        """All of it, to be put together and redacted by the worker."""
+        if self._size > LARGEST:
+            raise Rejected(Reason.TOO_LARGE, "A trajectory holds at most 8 MB.")
+        told = {"end_time": stamp(max(self._last, now)), **end}
+        raw = shapes.encoded({"head": self._head, "steps": self._steps, "end": told})
+        return Draft(Form.STEPS, raw)
+
+
+def head_of(*, agent_id: Any, task: Any, metadata: Any, **more: Any) -> Tree:
     """Everything of a trajectory but its turns and times."""
-    context: Tree = {"task_id": task_id or trajectory_id, "instructions": task}
+    told = {key: shapes.said(value) for key, value in more.items() if value is not None}
+    trajectory_id = told.pop("trajectory_id")
+    task_id = told.pop("task_id", trajectory_id)
+    domain, profile = told.pop("domain", None), told.pop("profile", None)
+    context: Tree = {"task_id": task_id, "instructions": shapes.said(task)}
     if domain is not None:
         context |= (
             {"domain": domain} if domain in DOMAINS else {"domain": "general", "topic": domain}
         )
     return {
         "trajectory_id": trajectory_id,
-        "session_id": session_id or trajectory_id,
-        "agent_id": agent_id,
+        "session_id": told.pop("session_id", trajectory_id),
+        "agent_id": shapes.said(agent_id),
         **({"subordinate_profile": profile} if profile else {}),
         "task_context": context,
-        "metadata": {"model": model, **{k: v for k, v in metadata.items() if v is not None}},
+        "metadata": {**tree(shapes.plain(metadata)), **told},
     }

@@ -44,10 +44,11 @@ def encoded(value: Any) -> bytes:
 
 
 def _known_or_text(value: Any) -> Any:
-    """Objects of pydantic and numpy by their own methods, all others by their text."""
-    for method in ("model_dump", "tolist"):
-        if callable(convert := getattr(value, method, None)):
-            return convert()
+    """Objects of pydantic and small ones of numpy by their own methods, all others by their text."""
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dump()
+    if callable(listed := getattr(value, "tolist", None)) and value.nbytes <= 65_536:
+        return listed()
     return _text(value)
 
 
@@ -153,5 +154,10 @@ def thoughts(value: Any) -> list[str]:
     return [text(thought) for thought in (had if isinstance(had, list) else [had])]
 
 
-def share(value: Any) -> float | None:
+def said(value: Any) -> str:
+    """Any value as text."""
+    return text(plain(value))
+
+
+def amount(value: Any) -> float | None:
     return number(plain(value))

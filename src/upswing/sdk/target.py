@@ -1,16 +1,16 @@
 """Where is the loop? Asked again at every connection, because a local loop's ports may change.
 
-1. `url=` and `key=` of the recorder
+1. `url=` and `key=` of the recorder; or its `data=`, as in 4
 2. `AGENTGYM_RL_URL` with `AGENTGYM_RL_API_KEY`
 3. `NATS_URL`, unless `AGENTZERO_JETSTREAM` is `false`
-4. a loop that runs on this machine: `running.json` in `data=`, `UPSWING_DATA` or `./upswing-data`
+4. a loop that runs on this machine: `running.json` in `UPSWING_DATA` or `./upswing-data`
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +23,26 @@ from upswing.sdk.transport import HttpTransport, Transport, checked
 class Target:
     """An address, and the key to it."""
 
-    url: str
-    key: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Target({checked(self.url).hostname!r})"
+    url: str = field(repr=False)
+    key: str | None = field(default=None, repr=False)
 
 
 def resolve(
     url: str | None, key: str | None, data: Path | None, env: Mapping[str, str]
 ) -> Target | None:
     """The loop's address by the order above, or None when there is none to be found."""
-    if url:
-        return Target(url, key or env.get("AGENTGYM_RL_API_KEY"))
-    if data is None and (told := env.get("AGENTGYM_RL_URL")):
-        return Target(told, key or env.get("AGENTGYM_RL_API_KEY"))
-    if data is None and (bus := env.get("NATS_URL")) and _jetstream(env):
-        return Target(bus)
-    return _running(data_folder(data, env) / "running.json")
+    if (told := _told(url, data, env)) is None:
+        return _running(data_folder(data, env) / "running.json")
+    bus = told.startswith(("nats:", "tls:"))
+    return Target(told, None if bus else key or env.get("AGENTGYM_RL_API_KEY"))
 
 
-def _jetstream(env: Mapping[str, str]) -> bool:
-    return env.get("AGENTZERO_JETSTREAM", "true").strip().lower() != "false"
+def _told(url: str | None, data: Path | None, env: Mapping[str, str]) -> str | None:
+    """The address that somebody named; naming a data directory says to look there instead."""
+    if url or data:
+        return url
+    jetstream = env.get("AGENTZERO_JETSTREAM", "true").strip().lower() != "false"
+    return env.get("AGENTGYM_RL_URL") or (env.get("NATS_URL") if jetstream else None) or None
 
 
 def data_folder(data: Path | None, env: Mapping[str, str]) -> Path:
@@ -66,8 +64,7 @@ def _running(file: Path) -> Target | None:
 def spool_folder(url: str | None, data: Path | None, env: Mapping[str, str], home: Path) -> Path:
     """One folder per loop: what was recorded for one is never sent to another."""
     state = Path(env.get("XDG_STATE_HOME") or home / ".local" / "state")
-    named = [url, None if data else env.get("AGENTGYM_RL_URL") or env.get("NATS_URL")]
-    where = next((name for name in named if name), str(data_folder(data, env)))
+    where = _told(url, data, env) or str(data_folder(data, env))
     if "@" in where:  # a password is no part of a place
         where = where.rpartition("@")[2]
     return state / "upswing" / "spool" / hashlib.sha256(where.encode()).hexdigest()[:16]

@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from upswing.errors import Denied, Misuse, Transient, UpswingError
-from upswing.sdk.spool import Kind
+from upswing.sdk.logs import Kind
 
 TIMEOUT = 5.0
 """Seconds for a connection and for an answer; longer means the loop is away."""

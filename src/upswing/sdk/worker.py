@@ -17,7 +17,8 @@ from threading import Condition, Lock, Thread, current_thread
 
 from upswing.errors import Denied, Misuse, Transient, UpswingError
 from upswing.sdk.clean import Cleaner, Draft
-from upswing.sdk.spool import Entry, Spool
+from upswing.sdk.logs import Entry
+from upswing.sdk.spool import Spool
 from upswing.sdk.transport import Later, Refused, Taken, Transport
 
 log = logging.getLogger("upswing.sdk")
@@ -79,7 +80,9 @@ class Worker:
         self._last_error: str | None = None
         self._failures = 0
         """Tries in a row that failed."""
-        self._tries = 0
+        self._tries = self._hurry = 0
+        """Tries so far; and up to which number they do not wait, because somebody does."""
+        self._sending = False
         self._due = 0.0
         self._looked = 0.0
         self._stopping = False
@@ -130,11 +133,13 @@ class Worker:
         """Wait until all is acknowledged. False: what is left is in the spool, or time is up."""
         deadline = time.monotonic() + timeout
         with self._changed:
-            tries, self._due = self._tries, 0.0
+            # A try that is under way may have begun before the loop came back: wait for the next.
+            self._hurry = wanted = self._tries + 1 + self._sending
+            self._due = 0.0
             self._changed.notify_all()
-            while self._pending():
+            while self._pending() or (self._thread.is_alive() and not self._looked):
                 safe = not self._queue and not self._in_hand
-                if safe and self._failures and self._tries > tries:
+                if safe and self._failures and self._tries >= wanted:
                     return False
                 if (left := deadline - time.monotonic()) <= 0 or not self._thread.is_alive():
                     return False
@@ -150,8 +155,7 @@ class Worker:
             self._changed.notify_all()
         if self._thread.is_alive() and self._thread is not current_thread():
             self._thread.join(max(0.05, timeout * 0.1))
-        if self._thread.is_alive():  # held up by the network: what is in memory goes to disk
-            self._move(deadline)
+        self._move(deadline)  # a thread held up by the network left it in memory
 
     def forget(self) -> None:
         """In a forked child: all of this is the parent's."""
@@ -161,21 +165,23 @@ class Worker:
 
     def _run(self) -> None:
         try:
+            self._look_around()
             self._clean.warm()
-        except Exception as error:  # noqa: BLE001 - it is tried again, and counted, per draft
-            log.debug("redactor not ready: %s", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - both are tried again when there is work
+            log.debug("recorder not ready: %s", type(error).__name__)
         try:
             while self._wait():
                 self._turn()
         finally:
             self._disconnect()
-            self._spool.close()
+            with self._moving:
+                self._spool.close()
 
     def _turn(self) -> None:
         try:
             self._look_around()
             self._move()
-            if time.monotonic() >= self._due:
+            if not self._stopping and time.monotonic() >= self._due:
                 self._deliver()
         except Exception as error:  # noqa: BLE001 - the thread outlives whatever goes wrong in it
             self._away(Transient(f"The recorder met {type(error).__name__}."))
@@ -194,8 +200,10 @@ class Worker:
 
     def _look_around(self) -> None:
         if (now := time.monotonic()) >= self._looked + LOOK_AROUND or not self._looked:
-            self._looked = now
             self._spool.adopt()
+            with self._changed:
+                self._looked = now
+                self._changed.notify_all()
 
     def _move(self, deadline: float | None = None) -> None:
         """From the queue, redacted, into the spool."""
@@ -207,12 +215,13 @@ class Worker:
                     draft = self._queue.popleft()
                     self._queued -= len(draft.raw)
                     self._in_hand += 1
-                entry = self._redacted(draft)
-                if entry is not None:
-                    self._spool.append(entry)
-                with self._changed:
-                    self._in_hand -= 1
-                    self._changed.notify_all()
+                try:
+                    if (entry := self._redacted(draft)) is not None:
+                        self._spool.append(entry)
+                finally:
+                    with self._changed:
+                        self._in_hand -= 1
+                        self._changed.notify_all()
 
     def _redacted(self, draft: Draft) -> Entry | None:
         try:
@@ -227,6 +236,7 @@ class Worker:
         entries = self._spool.peek(BATCH_COUNT, BATCH_BYTES)
         if not entries:
             return
+        self._sending = True
         try:
             if self._transport is None:
                 self._transport = self._connect()
@@ -234,6 +244,8 @@ class Worker:
         except (Transient, Denied, Misuse) as error:
             self._away(error)
             return
+        finally:
+            self._sending = False
         for place, answer in enumerate(answers):
             match answer:
                 case Taken() | Refused():
@@ -266,7 +278,8 @@ class Worker:
             self._failures += 1
             self._tries += 1
             self._last_error = str(error)
-            self._due = time.monotonic() + wait_before(self._failures, self._chance())
+            wait = wait_before(self._failures, self._chance()) if self._tries >= self._hurry else 0
+            self._due = time.monotonic() + wait
             self._changed.notify_all()
             first = self._failures == 1
         if first:

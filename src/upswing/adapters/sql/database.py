@@ -74,7 +74,9 @@ class _Pending(Generic[T]):
 class Database:
     """One connection that writes, in its own thread, and one that reads."""
 
-    def __init__(self, connect: Callable[[], Any], *, postgres: bool, reader: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, connect: Callable[[], Any], *, postgres: bool, reader: Callable[[], Any] | None = None
+    ) -> None:
         self._connect = connect
         self._postgres = postgres
         self._queue: queue.SimpleQueue[_Pending[Any] | None] = queue.SimpleQueue()
@@ -223,7 +225,8 @@ def as_ours(error: Exception) -> Exception:
 def _is_operational(kind: type[BaseException]) -> bool:
     """PostgreSQL's "not now" errors, told by name, because the driver may not be installed."""
     return any(
-        base.__module__.startswith("psycopg") and base.__name__ in {"OperationalError", "InterfaceError"}
+        base.__module__.startswith("psycopg")
+        and base.__name__ in {"OperationalError", "InterfaceError"}
         for base in kind.__mro__
     )
 

@@ -26,7 +26,9 @@ class Episodes:
             )
             if new:
                 return Taken.STORED
-            row = tx.row("SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,))
+            row = tx.row(
+                "SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,)
+            )
             return Taken.KNOWN if row and bytes(row[0]) == head else Taken.CONFLICT
 
         return await self._database.write(unit)
@@ -35,7 +37,9 @@ class Episodes:
         """What is known of it; `last` asks for the newest steps only."""
 
         def unit(tx: Tx) -> OpenTrajectory | None:
-            head = tx.row("SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,))
+            head = tx.row(
+                "SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,)
+            )
             if head is None:
                 return None
             sql = "SELECT step, body, raw_hash FROM open_steps WHERE trajectory_id = ? ORDER BY step DESC"

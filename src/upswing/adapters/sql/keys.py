@@ -39,7 +39,11 @@ class Keys:
         rows = await self._database.read(lambda tx: tx.rows(sql))
         self._by_hash = {
             bytes(row[0]): ApiKey(
-                row[1], row[2], row[3], moment(row[4]), moment(row[5]) if row[5] is not None else None
+                row[1],
+                row[2],
+                row[3],
+                moment(row[4]),
+                moment(row[5]) if row[5] is not None else None,
             )
             for row in rows
         }

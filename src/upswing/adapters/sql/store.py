@@ -74,7 +74,13 @@ class SqlStore:
     # ── trajectories ─────────────────────────────────────────────────────────────────────────
 
     async def take(
-        self, admitted: Admitted, *, door: str, now: datetime, stream_seq: int | None, announce: bool
+        self,
+        admitted: Admitted,
+        *,
+        door: str,
+        now: datetime,
+        stream_seq: int | None,
+        announce: bool,
     ) -> Taken:
         """Store it once, whatever is delivered how often."""
         values = (
@@ -88,7 +94,9 @@ class SqlStore:
             if tx.row("SELECT 1 FROM erased WHERE trajectory_id = ?", (key,)):
                 return Taken.ERASED
             if tx.execute(_INSERT, values) == 0:
-                row = tx.row("SELECT content_hash FROM trajectories WHERE trajectory_id = ?", (key,))
+                row = tx.row(
+                    "SELECT content_hash FROM trajectories WHERE trajectory_id = ?", (key,)
+                )
                 if row is None or bytes(row[0]) != admitted.content_hash:
                     return Taken.CONFLICT
                 outcome = Taken.KNOWN
@@ -121,7 +129,9 @@ class SqlStore:
         def unit(tx: Tx) -> None:
             for stream_seq, content_hash in pairs:
                 for table, key in (("trajectories", "trajectory_id"), ("feedback", "feedback_id")):
-                    row = tx.row(f"SELECT {key} FROM {table} WHERE content_hash = ?", (content_hash,))
+                    row = tx.row(
+                        f"SELECT {key} FROM {table} WHERE content_hash = ?", (content_hash,)
+                    )
                     if row:
                         _carry(tx, stream, stream_seq, row[0])
 
@@ -140,7 +150,9 @@ class SqlStore:
 
     # ── feedback ─────────────────────────────────────────────────────────────────────────────
 
-    async def take_feedback(self, admitted: AdmittedFeedback, *, now: datetime, announce: bool) -> Taken:
+    async def take_feedback(
+        self, admitted: AdmittedFeedback, *, now: datetime, announce: bool
+    ) -> Taken:
         """Store a user's word once."""
         values = (*astuple(admitted), micros(now))
 
@@ -153,9 +165,17 @@ class SqlStore:
             )
             if inserted:
                 if announce:
-                    _post(tx, FEEDBACK, admitted.content_hash.hex(), ref=admitted.feedback_id, payload=admitted.body)
+                    _post(
+                        tx,
+                        FEEDBACK,
+                        admitted.content_hash.hex(),
+                        ref=admitted.feedback_id,
+                        payload=admitted.body,
+                    )
                 return Taken.STORED
-            row = tx.row("SELECT content_hash FROM feedback WHERE feedback_id = ?", (admitted.feedback_id,))
+            row = tx.row(
+                "SELECT content_hash FROM feedback WHERE feedback_id = ?", (admitted.feedback_id,)
+            )
             same = row is not None and bytes(row[0]) == admitted.content_hash
             return Taken.KNOWN if same else Taken.CONFLICT
 
@@ -170,7 +190,8 @@ class SqlStore:
 
         def unit(tx: Tx) -> None:
             tx.execute(
-                "INSERT INTO dead (dead_id, stage, reason, body, created_us) VALUES (?, ?, ?, ?, ?)", values
+                "INSERT INTO dead (dead_id, stage, reason, body, created_us) VALUES (?, ?, ?, ?, ?)",
+                values,
             )
             _post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
 
@@ -201,7 +222,9 @@ class SqlStore:
                 "ON CONFLICT (stream, stream_seq) DO UPDATE SET count = attempts.count + 1",
                 (stream, seq),
             )
-            row = tx.row("SELECT count FROM attempts WHERE stream = ? AND stream_seq = ?", (stream, seq))
+            row = tx.row(
+                "SELECT count FROM attempts WHERE stream = ? AND stream_seq = ?", (stream, seq)
+            )
             return int(row[0]) - 1 if row else 0
 
         return await self.database.write(unit)
@@ -267,7 +290,9 @@ class SqlStore:
         return await self.database.write(unit)
 
     async def cursor(self, name: str) -> int:
-        row = await self.database.read(lambda tx: tx.row("SELECT seq FROM cursors WHERE name = ?", (name,)))
+        row = await self.database.read(
+            lambda tx: tx.row("SELECT seq FROM cursors WHERE name = ?", (name,))
+        )
         return int(row[0]) if row else 0
 
     async def move_cursor(self, name: str, seq: int) -> None:
@@ -293,7 +318,9 @@ def tables(tx: Tx) -> set[str]:
     return {row[0] for row in tx.rows(sql)}
 
 
-def _post(tx: Tx, subject: str, msg_id: str, *, ref: str | None = None, payload: bytes | None = None) -> None:
+def _post(
+    tx: Tx, subject: str, msg_id: str, *, ref: str | None = None, payload: bytes | None = None
+) -> None:
     tx.execute(
         "INSERT INTO outbox (subject, msg_id, ref, payload) VALUES (?, ?, ?, ?)",
         (subject, msg_id, ref, payload),
@@ -351,7 +378,8 @@ def open_store(folder: Path, url: str | None = None) -> SqlStore:
     lock = _only_writer(folder)
     path = str(folder / "upswing.db")
     return SqlStore(
-        Database(lambda: connect_sqlite(path), postgres=False, reader=lambda: connect_sqlite(path)), lock
+        Database(lambda: connect_sqlite(path), postgres=False, reader=lambda: connect_sqlite(path)),
+        lock,
     )
 
 
@@ -368,7 +396,6 @@ def read_only(folder: Path, url: str | None = None) -> SqlStore:
     if not path.exists():
         raise Misuse(f"{folder} holds no loop yet: start one with `upswing up --data {folder}`.")
 
-
     def connect() -> Any:
         return connect_sqlite(str(path), read_only=True)
 
@@ -376,4 +403,6 @@ def read_only(folder: Path, url: str | None = None) -> SqlStore:
 
 
 def _postgres(url: str) -> Database:
-    return Database(lambda: connect_postgres(url), postgres=True, reader=lambda: connect_postgres(url))
+    return Database(
+        lambda: connect_postgres(url), postgres=True, reader=lambda: connect_postgres(url)
+    )

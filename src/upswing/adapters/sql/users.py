@@ -79,7 +79,9 @@ class Users:
                 "ON CONFLICT DO NOTHING",
                 (micros(now), user_id),
             )
-            words = tx.execute(f"DELETE FROM feedback WHERE feedback_id IN ({_WORDS})", (user_id, user_id))
+            words = tx.execute(
+                f"DELETE FROM feedback WHERE feedback_id IN ({_WORDS})", (user_id, user_id)
+            )
             mine = tx.execute("DELETE FROM trajectories WHERE user_id = ?", (user_id,))
             return Forgotten(mine, words, len(dead))
 
@@ -113,7 +115,9 @@ class Users:
 
         def unit(tx: Tx) -> None:
             for copy in copies:
-                tx.execute("UPDATE erased SET archived = 0 WHERE trajectory_id = ?", (copy.trajectory_id,))
+                tx.execute(
+                    "UPDATE erased SET archived = 0 WHERE trajectory_id = ?", (copy.trajectory_id,)
+                )
 
         await self._database.write(unit)
 

@@ -1,0 +1,31 @@
+# Everything a newcomer needs: `make demo` and `make test` set up what they use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-all bench check clean
+
+demo: $(STAMP)  ## run the main job once and show what was stored
+	$(BIN)/upswing demo
+
+test: $(STAMP)  ## the default tests: unit, property, live
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
+
+test-all: $(STAMP)  ## the slow ones too
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+bench: $(STAMP)  ## measure the ratios, each peer in its own venv
+	$(BIN)/python -m bench $(ARGS)
+
+check: $(STAMP)  ## format, lint, types, import contracts, coverage floor
+	scripts/check
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("Upswing needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -95,10 +95,12 @@ def postgres_server(tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     cluster = base / "cluster"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "check": True, "cwd": "/"}
     subprocess.run(
         [*user, install / "bin/initdb", "-D", cluster, "-U", "upswing", "-A", "trust", "--no-sync"],
-        **quiet,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        check=True,
+        cwd="/",
     )
     server = subprocess.Popen(
         [*user, install / "bin/postgres", "-D", cluster, "-p", str(port), "-h", "127.0.0.1",

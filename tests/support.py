@@ -172,3 +172,76 @@ def cli(*arguments, data=None, stdin=b"", env=None, check=True):
     )  # fmt: skip
     assert not check or done.returncode == 0, done.stderr.decode()
     return done
+
+
+# ── the bus, the metrics and the disk ────────────────────────────────────────────────────────────
+
+
+def small(text="ok", **metadata):
+    """The smallest valid trajectory that says `text`."""
+    at = "2025-12-08T13:00:00Z"
+    return {
+        "trajectory_id": str(uuid.uuid4()), "session_id": "s", "agent_id": "a",
+        "start_timestamp": at, "end_timestamp": at,
+        "turns": [{
+            "turn_id": 1, "timestamp": at,
+            "observation": {"type": "user_message", "content": "go"},
+            "action": {"type": "response"},
+            "result": {"success": True, "output": text},
+        }],
+        "task_context": {"task_id": "t", "instructions": "go"},
+        "metadata": {"model": "m", **metadata},
+    }  # fmt: skip
+
+
+@contextlib.asynccontextmanager
+async def on_bus(url, *, errors=None, **options):
+    """A plain nats-py client with the URL's role; what the server complains of goes to `errors`."""
+    import nats
+
+    complaints = [] if errors is None else errors
+
+    async def complain(error):
+        complaints.append(str(error))
+
+    role = url.partition("://")[2].partition(":")[0] if "@" in url else ""
+    prefix = f"_INBOX_{role}".encode() if role else b"_INBOX"
+    client = await nats.connect(
+        url, inbox_prefix=prefix, error_cb=complain, **{"connect_timeout": 5, **options}
+    )
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def samples(text):
+    """{(series, sorted labels): value} of what /metrics says."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def rows(data, sql, *values):
+    """Ask the data directory's SQLite file, as somebody who only reads."""
+    import sqlite3
+
+    with contextlib.closing(
+        sqlite3.connect(f"file:{data / 'upswing.db'}?mode=ro", uri=True, timeout=10)
+    ) as connection:
+        return connection.execute(sql, values).fetchall()
+
+
+def files_with(folder, *needles):
+    """(file, needle) for every needle that stands in the bytes of a file below `folder`."""
+    wanted = [n if isinstance(n, bytes) else n.encode() for n in needles]
+    found = []
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file():
+            body = path.read_bytes()
+            found += [(str(path.relative_to(folder)), n) for n in wanted if n in body]
+    return found

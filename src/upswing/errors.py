@@ -48,7 +48,7 @@ class Transient(UpswingError):
 
 
 class Rejected(UpswingError):
-    """This input can never be taken; `reason` says which kind of wrong it is."""
+    """The input can never be taken; `reason` says which kind of wrong it is."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)

@@ -215,8 +215,7 @@ def _types_and_schema_agree(case):
         decode(message, json.dumps(document).encode())
         taken = True
     except Rejected as error:
-        assert error.reason is Reason.SCHEMA, error
-        taken = False
+        taken = False if error.reason is Reason.SCHEMA else error
     assert VALIDATORS[message].is_valid(document) == taken, document
     _seen["agreed on yes" if taken else "agreed on no"] += 1
 

@@ -47,7 +47,7 @@ def import_files(arguments: argparse.Namespace) -> int:
 def _batches(name: str) -> Iterator[list[tuple[int, bytes]]]:
     batch: list[tuple[int, bytes]] = []
     size = 0
-    with open(0 if name == "-" else name, "rb", closefd=name != "-") as file:  # noqa: PTH123
+    with open(0 if name == "-" else name, "rb", closefd=name != "-") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
@@ -113,8 +113,8 @@ def redact(arguments: argparse.Namespace) -> int:
     from upswing.runtime import make_redactor
 
     redactor = make_redactor(read_settings(arguments.data, os.environ))
-    source = open(0, encoding="utf-8", errors="replace", newline="", closefd=False)  # noqa: PTH123, SIM115
-    target = open(1, "w", encoding="utf-8", newline="", closefd=False)  # noqa: PTH123, SIM115
+    source = open(0, encoding="utf-8", errors="replace", newline="", closefd=False)  # noqa: SIM115
+    target = open(1, "w", encoding="utf-8", newline="", closefd=False)  # noqa: SIM115
     for part in filter_text(iter(lambda: source.read(1 << 20), ""), redactor):
         target.write(part.value)
         if arguments.explain:

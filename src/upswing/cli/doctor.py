@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.metadata
 import json
 import os
 import shutil
@@ -61,10 +62,10 @@ def _config(folder: Path) -> str:
 
 def _redactor(_: Path) -> str:
     try:
-        import hyperscan
-    except ImportError:
+        version = importlib.metadata.version("hyperscan")
+    except importlib.metadata.PackageNotFoundError:
         return "hyperscan is not installed; the pure-Python engine finds the same, more slowly."
-    return f"hyperscan {hyperscan.__version__} speeds up redaction."
+    return f"hyperscan {version} speeds up redaction."
 
 
 def _data(folder: Path) -> str:

@@ -87,7 +87,7 @@ def status(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def demo(arguments: argparse.Namespace) -> int:
+def demo(_: argparse.Namespace) -> int:
     """The main job, shown once."""
     from upswing.demo import run
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -22,8 +23,7 @@ from upswing.contracts import Feedback, Trajectory, canonical, decode, decode_tr
 from upswing.errors import Reason, Rejected
 from upswing.ports import Admitted, AdmittedFeedback
 from upswing.redact import RedactionFailed, Redactor
-from upswing.redact.identity import identity
-from upswing.redact.trajectory import redact_trajectory
+from upswing.redact.messages import redact_feedback, redact_trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +69,20 @@ def admit_feedback(
     feedback = decode(Feedback, raw)
     tree: dict[str, Any] = msgspec.to_builtins(feedback)
     _check_depth(tree, limits.max_depth)
-    fixed = {key: tree.pop(key) for key in ("feedback_id", "timestamp", "trajectory_id", "type") if key in tree}
-    user = tree.pop("user_id", None)
     with _failing_closed():
-        outcome = redactor.tree(tree)
-        named = {} if user is None else {"user_id": identity(redactor, "user", user)}
-    clean = {**outcome.value, **fixed, **named}
-    body = canonical(clean)
+        clean = redact_feedback(tree, redactor)
+    body = canonical(clean.tree)
     admitted = AdmittedFeedback(
         feedback_id=feedback.feedback_id,
         content_hash=sha256(body).digest(),
         body=body,
-        trajectory_id=clean.get("trajectory_id"),
-        episode_id=clean.get("episode_id"),
-        inference_id=clean.get("inference_id"),
-        user_id=clean.get("user_id"),
+        trajectory_id=clean.tree.get("trajectory_id"),
+        episode_id=clean.tree.get("episode_id"),
+        inference_id=clean.tree.get("inference_id"),
+        user_id=clean.tree.get("user_id"),
         principal=principal,
     )
-    return admitted, bool(outcome.findings) or named.get("user_id") != user
+    return admitted, clean.findings > 0
 
 
 def check_size(raw: bytes, limits: Limits) -> None:
@@ -100,7 +96,7 @@ def _check_order(trajectory: Trajectory) -> None:
     if trajectory.end_timestamp < trajectory.start_timestamp:
         raise Rejected(Reason.TIME_ORDER, "The trajectory ends before it starts.")
     turns = trajectory.turns
-    for before, after in zip(turns, turns[1:], strict=False):
+    for before, after in pairwise(turns):
         if after.turn_id <= before.turn_id:
             raise Rejected(
                 Reason.TURN_ORDER, f"Turn {after.turn_id} comes after turn {before.turn_id}."

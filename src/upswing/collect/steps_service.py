@@ -12,8 +12,16 @@ from uuid import UUID
 
 import msgspec
 
-from upswing.collect.service import Intake, Outcome, OptOuts
-from upswing.collect.stepwise import LOOK_BACK, assemble, begin, clean_step, numbered, parse, step_number
+from upswing.collect.service import Intake, OptOuts, Outcome
+from upswing.collect.stepwise import (
+    LOOK_BACK,
+    assemble,
+    begin,
+    clean_step,
+    numbered,
+    parse,
+    step_number,
+)
 from upswing.contracts import canonical
 from upswing.errors import Conflict, Misuse, Rejected
 from upswing.ports import OpenStep, OpenTrajectory, StoredTrajectory, Taken
@@ -36,7 +44,9 @@ class _Memory:
     """
 
     names: Names
-    raw: deque[tuple[int, dict[str, Any], int]] = field(default_factory=lambda: deque(maxlen=LOOK_BACK))
+    raw: deque[tuple[int, dict[str, Any], int]] = field(
+        default_factory=lambda: deque(maxlen=LOOK_BACK)
+    )
 
     def add(self, number: int, step: dict[str, Any], size: int) -> None:
         self.raw.append((number, step, size))
@@ -171,7 +181,9 @@ class StepwiseDoor:
             self._clock(),
         )
         if taken is Taken.CONFLICT:
-            raise Conflict(f"Step {place} of trajectory {trajectory_id} is known with other content.")
+            raise Conflict(
+                f"Step {place} of trajectory {trajectory_id} is known with other content."
+            )
         if taken is Taken.STORED:
             memory.add(place, step, len(raw))
         return taken

@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from upswing.contracts import canonical
-from upswing.contracts.steps import field, identity as trajectory_id_of, stamp, trajectory_of_steps
+from upswing.contracts.steps import field, stamp, trajectory_of_steps
+from upswing.contracts.steps import identity as trajectory_id_of
 from upswing.errors import Reason, Rejected
 from upswing.redact import Names, RedactionFailed, Redactor
 from upswing.redact.identity import identity

@@ -35,7 +35,7 @@ def decode(message: type[M], raw: bytes) -> M:
     upswing.errors.Rejected: Object missing required field `trajectory_id`.
     """
     try:
-        value = _decoder(message).decode(raw)
+        value: M = _decoder(message).decode(raw)
     except msgspec.ValidationError as error:
         if _WHOLE_FLOAT not in str(error):
             raise Rejected(Reason.SCHEMA, f"{error}.") from None
@@ -67,12 +67,12 @@ def encode(message: Message) -> bytes:
     """The message as bytes. Writing is strict: what we would not read, we do not write."""
     raw = msgspec.json.encode(message)
     decode(type(message), raw)
-    if isinstance(message, Trajectory) and isinstance(message.subordinate_profile, str):
-        if message.subordinate_profile not in PROFILES:
-            raise Rejected(
-                Reason.SCHEMA,
-                f"subordinate_profile is one of {', '.join(sorted(PROFILES))} when written.",
-            )
+    profile = message.subordinate_profile if isinstance(message, Trajectory) else None
+    if isinstance(profile, str) and profile not in PROFILES:
+        raise Rejected(
+            Reason.SCHEMA,
+            f"subordinate_profile is one of {', '.join(sorted(PROFILES))} when written.",
+        )
     return raw
 
 
@@ -125,10 +125,8 @@ def _whole_floats_as_ints(tree: Any) -> Any:
 
 def _malformed(raw: bytes, error: Exception) -> Rejected:
     at = _AT_BYTE.search(str(error))
-    if (
-        at
-        and _NOT_A_NUMBER.match(raw, max(0, int(at[1]) - 1))
-        or _NOT_A_NUMBER.match(raw, int(at[1]) if at else 0)
+    if (at and _NOT_A_NUMBER.match(raw, max(0, int(at[1]) - 1))) or _NOT_A_NUMBER.match(
+        raw, int(at[1]) if at else 0
     ):
         return Rejected(Reason.NOT_A_NUMBER, "NaN and Infinity are not numbers of JSON.")
     if isinstance(error, UnicodeDecodeError):

@@ -38,7 +38,8 @@ def schema(message: type[Message]) -> dict[str, Any]:
         "$schema": DIALECT,
         "$id": f"urn:upswing:{schema_name(message).removesuffix('.schema.json')}",
     }
-    return _tidy({**head, **body, "examples": [EXAMPLES[message]], "$defs": parts})
+    made: dict[str, Any] = _tidy({**head, **body, "examples": [EXAMPLES[message]], "$defs": parts})
+    return made
 
 
 def topics() -> dict[str, Any]:

@@ -113,7 +113,7 @@ class RequestMetadata(Known, frozen=True, kw_only=True):
     """Who asked, after which job; open to more keys."""
 
     requested_by: str | UnsetType = UNSET
-    previous_training_job: str | None | UnsetType = UNSET
+    previous_training_job: str | UnsetType | None = UNSET
     notes: str | UnsetType = UNSET
 
 

@@ -52,8 +52,8 @@ class Result(Wire, frozen=True, kw_only=True):
     """What came of it."""
 
     success: bool
-    output: str | Json | None | UnsetType = UNSET
-    error: str | None | UnsetType = UNSET
+    output: str | Json | UnsetType | None = UNSET
+    error: str | UnsetType | None = UNSET
     execution_time_ms: NonNegative | UnsetType = UNSET
 
 
@@ -107,8 +107,8 @@ class Trajectory(Message, frozen=True, kw_only=True):
             str,
             Meta(description="`researcher`, `developer`, `hacker`, `rl-trainer`, or any other."),
         ]
-        | None
         | UnsetType
+        | None
     ) = UNSET
     start_timestamp: Timestamp
     end_timestamp: Timestamp

@@ -66,6 +66,7 @@ class Request:
     body: bytes
     content_type: str
     principal: Principal | None
+    user_agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,8 @@ class App:
         if (body := await _body(receive, headers, route.max_body)) is None:
             return problem(413, Reason.TOO_LARGE, f"The body may have {route.max_body} bytes.")
         query = _query(scope["query_string"])
-        return await _handled(route, Request(params, query, body, kind or JSON, principal))
+        agent = headers.get(b"user-agent", b"").decode("latin-1")
+        return await _handled(route, Request(params, query, body, kind or JSON, principal, agent))
 
     def _match(self, scope: Scope) -> tuple[dict[str, Route] | None, dict[str, str]]:
         path = scope["path"]

@@ -109,26 +109,28 @@ class Doors:
         ]  # fmt: skip
 
     async def trajectories(self, request: Request) -> Response:
+        door = "sdk" if request.user_agent.startswith("upswing-sdk") else "http"
         if request.content_type == LINES:
-            return await self._lines(request.body)
-        return reply(
-            await self._intake.trajectory(request.body, door="http", subject="/v1/trajectories")
-        )
+            return await self._lines(request.body, door)
+        return reply(await self._take(request.body, door))
 
-    async def _lines(self, body: bytes) -> Response:
+    async def _take(self, raw: bytes, door: str) -> Outcome:
+        return await self._intake.trajectory(raw, door=door, subject="/v1/trajectories")
+
+    async def _lines(self, body: bytes, door: str) -> Response:
         lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
         results: list[LineResult] = []
         for place in range(0, len(lines), _CHUNK):
             tasks = []
             for number, line in lines[place : place + _CHUNK]:
-                tasks.append(asyncio.create_task(self._line(number, line)))
+                tasks.append(asyncio.create_task(self._line(number, line, door)))
                 await asyncio.sleep(0)  # lets other requests in between
             results += await asyncio.gather(*tasks)
         status = 202 if all(result.status == 202 for result in results) else 207
         return Response(status, msgspec.json.Encoder().encode_lines(results), LINES)
 
-    async def _line(self, number: int, line: bytes) -> LineResult:
-        outcome = await self._intake.trajectory(line, door="http", subject="/v1/trajectories")
+    async def _line(self, number: int, line: bytes, door: str) -> LineResult:
+        outcome = await self._take(line, door)
         if outcome.rejected:
             error = outcome.rejected
             return LineResult(number, status_of(error.reason), error.reason, detail=error.detail)

@@ -139,7 +139,7 @@ class Operations:
 
     def routes(self) -> list[Route]:
         user, dead, key = {"user": _ID}, {"dead_id": _ID}, {"key_id": _ID}
-        limit = {
+        limit: dict[str, dict[str, Any]] = {
             "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
             "reason": {"type": "string"},
         }

@@ -71,6 +71,7 @@ def context(
     *,
     kind: str = "",
     gap: str = GAP,
+    edge: str = "",
     follow: str = "",
     example: str,
     about: str = "",
@@ -81,7 +82,7 @@ def context(
     return Rule(
         name=name,
         kind=kind,
-        pattern=f"(?i:{'|'.join(words)}){gap}(?P<v>{value})(?![A-Za-z0-9])",
+        pattern=f"{edge}(?i:{'|'.join(words)}){gap}(?P<v>{value})(?![A-Za-z0-9])",
         anchors=tuple(
             Anchor(w, follow, 0 if follow else len(w), len(w) + 40, caseless=True) for w in words
         ),

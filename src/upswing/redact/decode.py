@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import html
 import re
+from collections import Counter
 
 from .fold import HIDDEN
 from .layer import WHOLE, Builder, Chunk, Layer
@@ -35,13 +36,13 @@ _UNIT = re.compile(
     r"|(?P<ansi>\x1b\[[0-9;]{0,16}[mK]))"
 )
 _STRIDES = {"percent": 3, "u": 6, "x": 4, "U": 10, "o": 4}
-_FORMS = {"percent": "percent", "entity": "entity", "concat": "concat", "ansi": "ansi"}
+_FORMS = {name: name for name in ("percent", "entity", "concat", "ansi")}
 _BEFORE, _AFTER = 400, 800
 """Characters around an escape that are read with it."""
 _MOST_UNITS = 2048
 
 
-class Dense(Exception):  # noqa: N818 - a signal, turned into an overflow by the scanner
+class Dense(Exception):
     """One region holds more escapes than an honest text; `at` lies inside it."""
 
     def __init__(self, at: int) -> None:
@@ -194,19 +195,20 @@ def unescape(text: str, low: int, high: int) -> tuple[list[Chunk], str]:
     ('a@b', 'percent')
     """
     chunks: list[Chunk] = []
-    form, at = "escape", low
+    forms: Counter[str] = Counter()
+    at = low
     for match in _UNIT.finditer(text, low, high):
         if len(chunks) > _MOST_UNITS + (high - low) // 64:
             raise Dense(low)
         if match.start() > at:
             chunks.append(Chunk(text[at : match.start()], at, match.start()))
         name = match.lastgroup or ""
-        form = _FORMS.get(name, form)
+        forms[_FORMS.get(name, "escape")] += 1
         chunks.append(_unit(match, name))
         at = match.end()
     if at < high:
         chunks.append(Chunk(text[at:high], at, high))
-    return chunks, form
+    return chunks, forms.most_common(1)[0][0] if forms else "escape"
 
 
 def _unit(match: re.Match[str], name: str) -> Chunk:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 
-class RedactionFailed(Exception):  # noqa: N818 - named by what happened, as the caller reads it
+class RedactionFailed(Exception):
     """The redactor broke down on this input, so none of it may be stored.
 
     The message names the exception's type only: its text could quote the input.
     """
 
 
-class Overflow(Exception):  # noqa: N818 - a signal inside the library, never seen outside
+class Overflow(Exception):
     """A text holds more candidates than an honest one would; `leaves` are to be dropped whole."""
 
     def __init__(self, leaves: tuple[int, ...]) -> None:

@@ -47,7 +47,7 @@ _EDGE = r"(?:^|[^A-Za-z0-9]|\\[nrtbf])"
 _PADDING = b"\n\n\n\n"
 
 
-class TooMany(Exception):  # noqa: N818 - a signal, turned into an overflow by the scanner
+class TooMany(Exception):
     """More places than an honest text has; some of them."""
 
     def __init__(self, places: list[int]) -> None:

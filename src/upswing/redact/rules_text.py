@@ -17,7 +17,6 @@ _BARE = r"(?P<u>(?:[^\s\"'`<>,;&|()\[\]{}\x00\\]|&(?!\w{1,40}=)){1,256})"
 _FOLLOW = r"""[A-Za-z0-9_.\-]{0,20}(?:(?:\\{0,3}["'`\])]){1,3}[ \t]{0,3}[:=,!]|[ \t]{0,3}(?:[:=!]|[ ]is )|\(\\{0,3}["'`])"""
 _SUFFIX = r"(?:[_-]?(?:value|val|base64|b64|plain|prod|dev|test|live|new|old|root|admin|user|[0-9]{1,3}))?"
 _SEP = r"(?:\s|\\{1,3}[nrt]){0,8}"
-_PEM_BODY = rf"(?:{_SEP}[A-Za-z0-9+/=]{{16,}})"
 _PEM_KIND = r"(?:[A-Z0-9]{1,12} ){0,3}(?:PRIVATE|SECRET) KEY(?: BLOCK)?"
 
 
@@ -51,8 +50,8 @@ RULES = (
     Rule(
         "private-key",
         rf"-----BEGIN {_PEM_KIND}-----(?:{_SEP}[A-Z][A-Za-z-]{{1,20}}: [^\n\\\x00]{{1,120}}){{0,4}}"
-        rf"{_SEP}[A-Za-z0-9+/=]{{10,}}{_PEM_BODY}{{0,2000}}"
-        rf"(?:(?:{_SEP}[A-Za-z0-9+/=]{{1,80}})?{_SEP}-----END {_PEM_KIND}-----|{_SEP}[A-Za-z0-9+/]{{1,15}}={{1,2}}(?![A-Za-z0-9]))?",
+        rf"(?:[^\-\x00]{{10,16384}}-----END {_PEM_KIND}-----"
+        rf"|{_SEP}[A-Za-z0-9+/=]{{10,}}(?:{_SEP}[A-Za-z0-9+/=]{{16,}}){{0,2000}}(?:{_SEP}[A-Za-z0-9+/]{{1,15}}={{1,2}}(?![A-Za-z0-9]))?)",
         anchors=(Anchor("-----BEGIN ", r"[A-Z]", 12),),
         split=True, priority=90, trusted=True,
         about="PEM, OpenSSH and PGP private keys, also cut off before their end",
@@ -123,7 +122,7 @@ RULES = (
     ),
     Rule(
         "password-flag",
-        r"(?i:--?(?:pass(?:word|wd|phrase)?|pwd|token|secret|api-key))[ =][\"']?(?P<v>[^\s\"'$<\-\x00][^\s\"'\x00]{3,255})",
+        r"(?<![A-Za-z0-9\-])(?i:--?(?:pass(?:word|wd|phrase)?|pwd|token|secret|api-key))[ =][\"']?(?P<v>[^\s\"'$<\-\x00][^\s\"'\x00]{3,255})",
         anchors=_words(("-pass", "-pwd", "-token", "-secret", "-api-key"), "[a-z]{0,6}[ =]", 10) + _words(("--pass", "--pwd", "--token", "--secret", "--api-key"), "[a-z]{0,6}[ =]", 10),
         validator=flag_password, kind="password", priority=44, trusted=True,
         about="--password VALUE on a command line",

@@ -1,38 +1,65 @@
-"""How is a text redacted that is longer than memory? In blocks that end where lines end."""
+"""How is a text redacted that is longer than memory? Through a window that looks both ways.
+
+    | context, written already | block, written now | what comes next |
+
+The window is redacted as a whole and only the block is written, so a value is found wherever the
+input was cut: its name may stand in the context, its end in what comes next. A block never ends
+inside a finding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from .names import Names
-from .redactor import Redacted, Redactor
+from .redactor import Finding, Redacted, Redactor
 
 _BLOCK = 1 << 20
-_CARRY = 1 << 16
+_CONTEXT = 1 << 12
+_AHEAD = 1 << 16
 
 
 def filter_text(chunks: Iterable[str], redactor: Redactor) -> Iterator[Redacted[str]]:
-    """Redacted blocks of a stream of chunks, however they were cut.
+    """The stream in redacted blocks, however it was cut into chunks.
 
-    A block ends after an empty line or at least at a line's end; what may go on, such as a private key
-    or a wrapped block of base64, is carried into the next block.
+    >>> redactor = Redactor(engine="python")
+    >>> [block.value for block in filter_text(["mail bo", "b@x.or", "g now"], redactor)]
+    ['mail <email-1> now']
     """
     names = Names()
-    held = ""
+    held, written = "", 0
     for chunk in chunks:
         held += chunk
-        while len(held) > _BLOCK + _CARRY:
-            cut = _cut(held)
-            yield redactor.text(held[:cut], names)
-            held = held[cut:]
-    if held:
-        yield redactor.text(held, names)
+        while len(held) - written > _BLOCK + _AHEAD:
+            block, cut = _block(redactor, names, held, written, written + _BLOCK)
+            yield block
+            written = min(cut, _CONTEXT)
+            held = held[cut - written :]
+    if len(held) > written:
+        yield _block(redactor, names, held, written, len(held))[0]
 
 
-def _cut(held: str) -> int:
-    """The best place to end a block: between paragraphs, else lines, else words."""
-    for border in ("\n\n", "\n", " "):
-        cut = held.rfind(border, _BLOCK - _CARRY, _BLOCK)
-        if cut >= 0:
-            return cut + len(border)
-    return _BLOCK
+def _block(
+    redactor: Redactor, names: Names, window: str, start: int, stop: int
+) -> tuple[Redacted[str], int]:
+    """The block from `start` to `stop`, or to the end of what `stop` would cut; and that end."""
+    parts, inside, at = [], [], start
+    for found in _outermost(redactor.text(window, names).findings):
+        if found.end <= at or found.start >= stop:
+            continue
+        parts += [window[at : found.start], found.placeholder]
+        inside.append(replace(found, start=max(found.start, start) - start, end=found.end - start))
+        at = found.end
+    stop = max(at, stop)
+    parts.append(window[at:stop])
+    return Redacted("".join(parts), tuple(inside)), stop
+
+
+def _outermost(findings: tuple[Finding, ...]) -> list[Finding]:
+    """Findings of later rounds may cover earlier ones: the widest at each place."""
+    kept: list[Finding] = []
+    for found in sorted(findings, key=lambda f: (f.start, -f.end)):
+        if not kept or found.start >= kept[-1].end:
+            kept.append(found)
+    return kept

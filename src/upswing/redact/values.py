@@ -69,7 +69,8 @@ def password(match: re.Match[str]) -> bool:
     signs = bool(_SIGN.search(value))
     if quoted:
         loose = match.group("op") in (",", "(")
-        return _quoted_password(value, "phrase" in match.group(0).lower()) and (signs or not loose)
+        typed = not loose or any(ch.isdigit() for ch in value)
+        return typed and _quoted_password(value, phrase="phrase" in match.group(0).lower())
     after = match.string[match.end() : match.end() + 1]
     if after in ("(", "[", "{") or match.group("op") in (",", "("):
         return False
@@ -78,7 +79,7 @@ def password(match: re.Match[str]) -> bool:
     return len(value) >= 6 and signs and not _NAME.fullmatch(value)
 
 
-def _quoted_password(value: str, phrase: bool) -> bool:
+def _quoted_password(value: str, *, phrase: bool) -> bool:
     if " " not in value:
         return value[-1] not in ":=" and not value.startswith(("--", "/", "./"))
     return phrase or (any(ch.isdigit() for ch in value) and value.count(" ") < 4)
@@ -89,8 +90,9 @@ def secret(match: re.Match[str]) -> bool:
     after = match.string[match.end() : match.end() + 1]
     if not quoted and (after in ("(", "[") or _NAME.fullmatch(value)):
         return False
-    return random_looking(value)
+    return not set("{ ") & set(value) and random_looking(value)
 
 
 def flag_password(value: str) -> bool:
+    value = value.rstrip(".,;:)")
     return len(value) >= 4 and not dummy(value) and bool(_SIGN.search(value))

@@ -10,18 +10,21 @@ from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
 from upswing.contracts.steps import Tree, stamp, window_of
 from upswing.errors import Transient
 from upswing.sdk import shapes
-from upswing.sdk.clean import Cleaner, Draft, Form, Redactor, default_redactor
+from upswing.sdk.clean import Cleaner, Draft, Form, default_redactor
 from upswing.sdk.recording import Recording, Steps, head_of, quietly
 from upswing.sdk.spool import Spool
 from upswing.sdk.target import resolve, spool_folder, transport_to
 from upswing.sdk.transport import Transport, checked
 from upswing.sdk.worker import Stats, Worker
+
+if TYPE_CHECKING:
+    from upswing.redact import Redactor
 
 SPOOL_LIMIT = 64 * 1024 * 1024
 OPEN_LIMIT = 10_000

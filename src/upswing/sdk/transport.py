@@ -20,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from upswing import __version__
 from upswing.errors import Denied, Misuse, Transient, UpswingError
 from upswing.sdk.logs import Kind
 
@@ -113,7 +114,11 @@ class HttpTransport:
         return answer_of(kind, status, _detail(answer))
 
     def _post(self, kind: Kind, content_type: str, body: bytes) -> tuple[int, bytes]:
-        headers = {"Content-Type": content_type, "Accept": "application/json"}
+        headers = {
+            "Content-Type": content_type,
+            "Accept": "application/json",
+            "User-Agent": f"upswing-sdk/{__version__}",
+        }
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         reused = self._connection is not None

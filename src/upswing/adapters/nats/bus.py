@@ -90,7 +90,7 @@ class Bus:
     @classmethod
     async def connect(cls, url: str, *, name: str = "upswing") -> Self:
         """Connect, and go on trying for ever when the server goes away later."""
-        user = urlsplit(url.split(",")[0]).username
+        user = urlsplit(url.split(",", maxsplit=1)[0]).username
 
         async def on_error(error: Exception) -> None:
             log.warning("bus: %s", error, extra={"action": "bus_error"})

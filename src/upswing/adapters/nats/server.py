@@ -128,7 +128,7 @@ class EmbeddedServer:
         )
 
     async def _keep_alive(self) -> None:
-        while not self._stopping and self._process:
+        while self._process:
             code = await self._process.wait()
             if self._stopping:
                 return

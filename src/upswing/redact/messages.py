@@ -1,4 +1,4 @@
-"""What of a trajectory is free text, and what are ids, times, words of the contract and tokens?
+"""What of a message is free text, and what are ids, times, words of the contract and tokens?
 
 | part                                   | what happens to it                                      |
 |----------------------------------------|---------------------------------------------------------|
@@ -26,18 +26,19 @@ _FIXED_IN_PART = {
     "action": ("type",),
     "result": ("success", "execution_time_ms"),
 }
+_FIXED_IN_FEEDBACK = ("feedback_id", "timestamp", "trajectory_id", "type")
 _NAMES = {"agent_id": "agent", "session_id": "session"}
 
 
 @dataclass(frozen=True, slots=True)
-class CleanTrajectory:
-    """A redacted trajectory, and how many values were replaced in it."""
+class Clean:
+    """A redacted message, and how many values were replaced in it."""
 
     tree: Tree
     findings: int
 
 
-def redact_trajectory(tree: Tree, redactor: Redactor) -> CleanTrajectory:
+def redact_trajectory(tree: Tree, redactor: Redactor) -> Clean:
     """The trajectory without what must not be stored. Its input is not changed."""
     metadata = dict(tree["metadata"])
     tokens = metadata.pop("tokens") if are_tokens(metadata.get("tokens")) else None
@@ -59,9 +60,18 @@ def redact_trajectory(tree: Tree, redactor: Redactor) -> CleanTrajectory:
         _whole(turn, clean)
         for turn, clean in zip(tree["turns"], outcome.value["turns"], strict=True)
     ]
-    return CleanTrajectory(
-        {**outcome.value, **fixed, **names, "turns": turns, "metadata": about}, findings
-    )
+    return Clean({**outcome.value, **fixed, **names, "turns": turns, "metadata": about}, findings)
+
+
+def redact_feedback(tree: Tree, redactor: Redactor) -> Clean:
+    """The feedback without what must not be stored. Its input is not changed."""
+    apart = {key: tree[key] for key in _FIXED_IN_FEEDBACK if key in tree}
+    user = tree.get("user_id")
+    free = {key: value for key, value in tree.items() if key not in apart and key != "user_id"}
+    outcome = redactor.tree(free)
+    named = {} if user is None else {"user_id": identity(redactor, "user", user)}
+    findings = len(outcome.findings) + (named.get("user_id") != user)
+    return Clean({**outcome.value, **apart, **named}, findings)
 
 
 def _free_text(turn: Tree) -> Tree:

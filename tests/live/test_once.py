@@ -1,0 +1,65 @@
+"""Is everything stored exactly once, however often it is sent and however many acks are lost?"""
+
+import random
+
+import msgspec
+import pytest
+
+from tests.conftest import running_loop
+from tests.support import on_bus, raw, small, until
+from upswing.adapters.nats import bus
+from upswing.contracts import canonical
+from upswing.contracts.topics import TRAJECTORIES, TRAJECTORY
+
+pytestmark = pytest.mark.live
+HOW_MANY = 10_000
+
+
+def lose_acks(monkeypatch, share, seed):
+    """The acknowledgements of the collector vanish on their way, as they do in a real network."""
+    chance, real, lost = random.Random(seed), bus.Delivery.ack, []
+
+    async def ack(delivery):
+        if chance.random() < share:
+            lost.append(delivery.carried.seq)
+        else:
+            await real(delivery)
+
+    monkeypatch.setattr(bus.Delivery, "ack", ack)
+    monkeypatch.setattr(bus, "ACK_WAIT_SECONDS", 2.0)
+    return lost
+
+
+async def test_ten_thousand_sent_three_times_with_a_fifth_of_the_acks_lost_are_ten_thousand_rows(
+    data, monkeypatch
+):
+    lost = lose_acks(monkeypatch, 0.2, seed=7)
+    sent = [small(f"number {number}") for number in range(HOW_MANY)]
+    copies = [raw(each) for each in sent]  # no Nats-Msg-Id: JetStream's own window is no help
+    copies += [canonical(each) for each in sent] * 2
+    random.Random(11).shuffle(copies)
+    async with (
+        running_loop(data) as loop,
+        on_bus(loop.running.nats_urls["agent"]) as agent,
+    ):
+        for place, copy in enumerate(copies):
+            await agent.publish(TRAJECTORY, copy)
+            if place % 1000 == 999:
+                await agent.flush()
+        await agent.flush()
+
+        async def settled():
+            info = await loop.bus.js.consumer_info(TRAJECTORIES, "collector")
+            return not info.num_pending and not info.num_ack_pending
+
+        await until(settled, 120, "the collector did not settle every delivery")
+        counts = await loop.store.counts()
+        stored = await loop.store.trajectories_after(0, 2 * HOW_MANY)
+
+    assert (await_count := len(copies)) == 3 * HOW_MANY, await_count
+    assert len(lost) > 0.15 * len(copies)
+    assert counts["trajectories"] == HOW_MANY
+    assert counts["dead"] == 0
+    ids = [row.admitted.trajectory_id for row in stored]
+    assert sorted(ids) == sorted(each["trajectory_id"] for each in sent)
+    assert all(msgspec.json.decode(row.admitted.body)["metadata"] == {"model": "m"} for row in stored)

@@ -73,6 +73,8 @@ class Client:
         if body:
             head.append(f"Content-Type: {kind}")
         message = "\r\n".join([*head, *headers, "", ""]).encode() + body
+        while self._free and self._free[-1][0].at_eof():
+            self._free.pop()[1].close()  # the server closed it while it was idle
         reader, writer = (
             self._free.pop()
             if self._free

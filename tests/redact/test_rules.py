@@ -136,3 +136,38 @@ def test_when_a_validator_breaks_nothing_comes_back():
         redactor.tree({"a": ["abc"]})
     with pytest.raises(RedactionFailed):
         redactor.tree({"a": b"bytes"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<glpat-" + "k7qm2xzr" * 3 + "-1>",
+        'password: "$ecret123"',
+        'password: "my-s3cret-pw"',
+        'password: "xxxSecret1"',
+        "password: abc9def<email-1>",
+        "log" + "ghp_" + "k7Qm2XzR" * 5,
+        '{"pass\u200bword": "hunter2!"}',
+        "cGFzc3dvcmQ9aHVudGVyMiE=",
+        "<email-999999999> bob@x.org",
+        "\ud800 bob@x.org",
+        "\\ud835\\udc1a bob@x.org",
+        'psql "host=db user=app password=s3cr3tpw sslmode=require"',
+        "-H 'X-Api-Key: a8Kd93jfQ0lsPx71mZ5t'",
+        "https://x.test/cb?access_token=a8Kd93jfQ0lsPx71mZ5t&state=1",
+    ],
+)
+def test_tricks_do_not_help(text: str):
+    for engine in REDACTORS.values():
+        out = engine.text(text)
+        assert out.changed
+        assert engine.text(out.value).value == out.value
+
+
+def test_a_redactor_is_shared_between_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    text = "ordinary words " * 2000 + "bob@x.org"
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: REDACTORS["auto"].text(text).value[-9:], range(64)))
+    assert set(results) == {"<email-1>"}

@@ -57,6 +57,11 @@ def test_a_key_says_what_its_value_is(tree, left):
     assert REDACTOR.tree(tree).value == (tree if left is None else left)
 
 
+def test_a_card_in_a_number_gets_a_name_of_its_own():
+    tree = {"text": "paid with <card-1>", "number": 4539148803436467}
+    assert REDACTOR.tree(tree).value == {"text": "paid with <card-1>", "number": "<card-2>"}
+
+
 def test_two_keys_with_the_same_value_stay_two():
     tree = {"bob@x.org": 1, "bob%40x.org": 2}
     assert REDACTOR.tree(tree).value == {"<email-1>": 1, "<email-1>#2": 2}

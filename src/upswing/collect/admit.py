@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -93,6 +94,10 @@ def check_size(raw: bytes, limits: Limits) -> None:
 
 
 def _check_order(trajectory: Trajectory) -> None:
+    try:
+        trajectory.start_timestamp.astimezone(UTC), trajectory.end_timestamp.astimezone(UTC)
+    except OverflowError:
+        raise Rejected(Reason.SCHEMA, "In UTC its time lies outside the years 1 to 9999.") from None
     if trajectory.end_timestamp < trajectory.start_timestamp:
         raise Rejected(Reason.TIME_ORDER, "The trajectory ends before it starts.")
     turns = trajectory.turns

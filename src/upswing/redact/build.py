@@ -50,10 +50,12 @@ def token(
     count = f"{{{least},{most}}}" if most else f"{{{least}}}"
     starts = "|".join(re.escape(p) for p in prefixes)
     need = min(least, 10)
+    telling = all(len(p) > 3 and not p.isalnum() for p in prefixes)
+    left = "" if telling else LEFT  # `task-…` is no `sk-…`, but `xoxb-…` is one wherever it stands
     return Rule(
         name=name,
         kind=kind,
-        pattern=f"{LEFT}(?:{starts})[{body}]{count}{tail}" + ("" if tail else f"(?![{body}])"),
+        pattern=f"{left}(?:{starts})[{body}]{count}{tail}" + ("" if tail else f"(?![{body}])"),
         anchors=tuple(Anchor(p, f"[{body}]{{{need}}}", len(p) + need) for p in prefixes),
         validator=validator,
         split=True,

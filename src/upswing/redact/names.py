@@ -48,7 +48,8 @@ class Names:
 
     def _note_text(self, text: str) -> None:
         for kind, number in PLACEHOLDER.findall(text):
-            self._last[kind] = max(self._last.get(kind, 0), int(number))
+            if len(number) < 9:  # a forged number must not push ours out of the pattern
+                self._last[kind] = max(self._last.get(kind, 0), int(number))
 
     def give(self, kind: str, value: str) -> str:
         """The placeholder of this value."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .rule import Anchor, Rule
+from .rule import LEFT, Anchor, Rule
 
 try:
     import hyperscan
@@ -112,41 +112,40 @@ class PythonEngine:
         self._shapes: list[tuple[int, re.Pattern[bytes]]] = []
         for rule, anchor in _collect(rules):
             if anchor.literal:
-                follow = re.compile(anchor.follow.encode())
-                self._literals.append((rule, anchor, follow))
+                flags = re.IGNORECASE if anchor.caseless else 0
+                self._literals.append((rule, anchor, re.compile(anchor.follow.encode(), flags)))
             else:
-                edge = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf]))" if anchor.edged else ""
+                edge = LEFT if anchor.edged else ""
                 self._shapes.append((rule, re.compile((edge + anchor.follow).encode())))
-        first = b"|".join(shape.pattern for _, shape in self._shapes) or b"(?!)"
-        self._any_shape = re.compile(rb"(?=[(+A-Za-z0-9.])(?=" + first + b")")
+        any_shape = b"|".join(shape.pattern for _, shape in self._shapes) or b"(?!)"
+        self._any_shape = re.compile(rb"(?=[(+A-Za-z0-9.])(?=" + any_shape + b")")
         self._marks = [
-            (n, re.compile(f"(?={p})".encode() if e else p.encode())) for n, p, e in MARKS
+            (name, re.compile((f"(?={pattern})" if follow else pattern).encode()))
+            for name, pattern, follow in MARKS
         ]
 
     def nominate(self, data: bytes) -> Nominations:
+        places = set(self._places(data))
+        marks: dict[str, set[int]] = {}
+        for name, pattern in self._marks:
+            inside = {max(match.start(), match.end() - 1) for match in pattern.finditer(data)}
+            marks[name] = marks.get(name, set()) | inside
+        return _checked(places, marks, len(data))
+
+    def _places(self, data: bytes) -> Iterator[tuple[int, int]]:
         low = data.lower()
-        most, places = most_marks(len(data)), []
         for rule, anchor, follow in self._literals:
-            hay = low if anchor.caseless else data
-            needle = anchor.literal.lower().encode() if anchor.caseless else anchor.literal.encode()
-            at = hay.find(needle)
+            hay, needle = (
+                (data, anchor.literal) if not anchor.caseless else (low, anchor.literal.lower())
+            )
+            at = hay.find(needle.encode())
             while at >= 0:
-                if (
-                    follow.match(data if not anchor.caseless else low, at + len(needle))
-                    or anchor.caseless
-                ):
-                    places.append((at, rule))
-                at = hay.find(needle, at + 1)
-            if len(places) > most:
-                raise TooMany([at for at, _ in places])
+                if follow.match(data, at + len(needle)):
+                    yield at, rule
+                at = hay.find(needle.encode(), at + 1)
         for match in self._any_shape.finditer(data):
             at = match.start()
-            places.extend((at, rule) for rule, shape in self._shapes if shape.match(data, at))
-        marks: dict[str, list[int]] = {}
-        for name, pattern in self._marks:
-            ends = (max(m.start(), m.end() - 1) for m in pattern.finditer(data))
-            marks.setdefault(name, []).extend(ends)
-        return _checked(set(places), {name: set(ends) for name, ends in marks.items()}, len(data))
+            yield from ((at, rule) for rule, shape in self._shapes if shape.match(data, at))
 
 
 def _checked(places: set[tuple[int, int]], marks: dict[str, set[int]], size: int) -> Nominations:

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Generic, TypeVar
 
 from .errors import Overflow, RedactionFailed
+from .fold import HIDDEN, fold
 from .layer import WHOLE, Chunk
 from .names import Names
 from .nominate import Engine, choose
@@ -94,6 +95,7 @@ class Redactor:
             texts, findings = self._clean(leaves, names)
             if not findings and not leaves.cards:
                 return Redacted(tree)
+            names.note(leaves.texts)
             value = rebuild(tree, iter(texts), lambda number: names.give("card", str(number)))
             cards = tuple(_card(tree, path, names) for path in leaves.cards)
         except Exception as broken:  # noqa: BLE001 - whatever broke, nothing may be stored
@@ -109,8 +111,8 @@ class Redactor:
                 extra = surroundings(texts, leaves, self._telling) if leaves.values else None
                 hits = self._scanner.scan(texts, extra) if texts else []
             except Overflow as overflow:
-                dropped = overflow.leaves if round_ < _PATIENCE else range(len(texts))
-                hits = [_overflow(texts, leaf) for leaf in dropped]
+                dropped = overflow.leaves if round_ < _PATIENCE else leaves.values or [0]
+                hits = [_overflow(texts, leaf) for leaf in dropped if texts[leaf]]
             if not hits:
                 return texts, tuple(findings)
             if round_ == 0:
@@ -131,7 +133,7 @@ def _telling(rules: tuple[Rule, ...]) -> Callable[[str], bool]:
     """Does this key say what its value is? The words come from the rules themselves."""
     words = {a.literal for rule in rules for a in rule.anchors if a.caseless}
     pattern = re.compile("|".join(map(re.escape, sorted(words))) or "(?!)", re.IGNORECASE)
-    return lambda key: len(key) < 128 and pattern.search(key) is not None
+    return lambda key: len(key) < 128 and pattern.search(fold(key).replace(HIDDEN, "")) is not None
 
 
 def _overflow(texts: list[str], leaf: int) -> Hit:

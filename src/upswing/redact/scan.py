@@ -64,6 +64,7 @@ class Scanner:
         self._recognisers = recognisers
         self._patterns = [re.compile(rule.pattern, rule.flags) for rule in rules]
         self._backs = [re.compile(rule.back) if rule.back else None for rule in rules]
+        self._kinds = {rule.kind for rule in rules} | {"overflow"}
         self._free = [i for i, rule in enumerate(rules) if not rule.anchors]
 
     def scan(
@@ -134,13 +135,19 @@ class Scanner:
         start, end = _value_span(match)
         if back:
             start = _walk_back(back, match.string, match.start(), floor, rule.back_limit)
-        if _inside_placeholder(match.string, start, end):
+        if self._inside_placeholder(match.string, start, end):
             return None
         if rule.validator and not rule.validator(match.string[start:end]):
             return None
         if rule.judge and not rule.judge(match):
             return None
         return _Match(rule, (min(start, match.start()), match.end()), (start, end))
+
+    def _inside_placeholder(self, text: str, start: int, end: int) -> bool:
+        """Only in one of ours: `<glpat-…-1>` looks like a placeholder and is a secret."""
+        at = text.rfind("<", max(0, start - 64), start + 1)
+        match = PLACEHOLDER.match(text, at) if at >= 0 else None
+        return match is not None and match.end() >= end and match.group(1) in self._kinds
 
     def _recognised(self, leaves: list[str]) -> Iterator[Hit]:
         for recogniser in self._recognisers:
@@ -173,12 +180,6 @@ def _value_span(match: re.Match[str]) -> Span:
         if name in groups and match.start(name) >= 0:
             return match.span(name)
     return match.span()
-
-
-def _inside_placeholder(text: str, start: int, end: int) -> bool:
-    at = text.rfind("<", max(0, start - 64), start + 1)
-    match = PLACEHOLDER.match(text, at) if at >= 0 else None
-    return match is not None and match.end() >= end
 
 
 def _walk_back(back: re.Pattern[str], text: str, at: int, floor: int, most: int) -> int:

@@ -15,10 +15,10 @@ from collections import Counter
 
 _DUMMY = re.compile(
     r"""(?ix)
-    <.*|.*<[a-z][a-z0-9-]*-\d{1,9}>.*            # a placeholder, ours or another's
-    |\$.*|%[({]?\w*[)}]?s?|\{.*\}?|.*\$\{.*|.*\{\{.*   # a reference to be filled in
-    |[*•x.\-_#?0]{3,}.*|\W+                         # masked already
-    |(?:your|my|some|the|a|an|enter|insert|replace|put|add)[-_ ].*|.*[-_ ](?:here|goes|placeholder)
+    <[^<>]{0,80}>                                     # a placeholder, ours or another's
+    |\$[a-z_]+|\$[({].*|%(?:\(\w+\))?s|%\w+%|\{[^}]*\}?|.*\$\{.*|.*\{\{.*   # a reference to be filled in
+    |[*•x.\-_#?0]{3,}[^0-9]{0,4}|\W+                 # masked already
+    |(?:your|my|some|the|a|an|enter|insert|replace|put|add)[-_ ][^0-9]*|[^0-9]*[-_ ](?:here|goes|placeholder)
     |(?:pass(?:w(?:or)?d|phrase)?|pwd|secret|token|api[-_]?key|string|str|bytes|bool|int|float|any|object
       |none|null|nil|true|false|undefined|required|optional|hidden|redacted|removed|masked|filtered
       |change[-_]?me|change[-_]?it|example|sample|dummy|placeholder|default|empty|unknown|unset|todo|n/?a

@@ -1,0 +1,186 @@
+"""The collector, delivery by delivery, on the store's twin."""
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.support import raw, trajectory
+
+from upswing.adapters.sql.users import Users
+from upswing.collect.admit import Limits
+from upswing.collect.metrics import CollectMetrics
+from upswing.collect.service import DEATHS_TO_POISON, Collector, Intake
+from upswing.contracts.topics import TRAJECTORIES, TRAJECTORY
+from upswing.errors import Transient
+from upswing.ports import Carried
+from upswing.redact import Redactor
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+REDACTOR = Redactor()
+
+
+@dataclass
+class Delivery:
+    """A message in hand that notes what was done with it, in order."""
+
+    carried: Carried
+    notes: list = field(default_factory=list)
+
+    async def ack(self):
+        self.notes.append("ack")
+
+    async def later(self, seconds):
+        self.notes.append(f"later {seconds:g}")
+
+
+@dataclass
+class Stream:
+    """What is erased, noted on the same list as the acks."""
+
+    deliveries: dict = field(default_factory=dict)
+
+    async def erase_messages(self, stream, seqs):
+        for seq in seqs:
+            self.deliveries[seq].notes.append("erase")
+
+
+class Bench:
+    """A collector on a store, and hands to feed it."""
+
+    def __init__(self, store):
+        self.store = store
+        self.users = Users(store.database)
+        self.registry = CollectorRegistry()
+        self.intake = Intake(
+            store, self.users, REDACTOR, CollectMetrics(self.registry),
+            limits=Limits(), clock=lambda: NOW, new_id=uuid.uuid4,
+        )  # fmt: skip
+        self.stream = Stream()
+        self.collector = Collector(None, self.stream, store, self._take, self._bury)
+
+    async def _take(self, carried):
+        return await self.intake.trajectory(
+            carried.payload, door="nats", stream_seq=carried.seq, deliveries=carried.deliveries
+        )
+
+    async def _bury(self, carried, error):
+        return await self.intake.bury(
+            carried.payload,
+            error,
+            door="nats",
+            subject=carried.subject,
+            deliveries=carried.deliveries,
+        )
+
+    def delivery(self, payload, *, seq=1, deliveries=1):
+        made = Delivery(Carried(TRAJECTORIES, TRAJECTORY, seq, deliveries, payload))
+        self.stream.deliveries[seq] = made
+        return made
+
+    async def feed(self, *deliveries):
+        await self.collector.handle(deliveries)
+        return [delivery.notes for delivery in deliveries]
+
+    def metric(self, name, **labels):
+        return self.registry.get_sample_value(name, labels)
+
+
+@pytest.fixture
+def bench(store):
+    return Bench(store)
+
+
+async def test_a_good_message_is_stored_then_acked(bench):
+    assert await bench.feed(bench.delivery(raw(trajectory()))) == [["ack"]]
+    assert (await bench.store.counts())["trajectories"] == 1
+    assert bench.metric(
+        "agent_rl_trajectories_collected_total", agent_type="developer", task_domain="coding"
+    ) == 1  # fmt: skip
+
+
+async def test_a_message_with_something_private_is_stored_clean_erased_and_only_then_acked(bench):
+    document = trajectory(metadata={"note": "mail bob@example.org"})
+    assert await bench.feed(bench.delivery(raw(document))) == [["erase", "ack"]]
+    found = await bench.store.trajectory(document["trajectory_id"])
+    assert b"bob@" not in found.admitted.body
+    (announced,) = await bench.store.outbox()
+    assert announced.payload == found.admitted.body
+
+
+async def test_our_own_announcement_comes_back_and_is_just_acked(bench):
+    document = raw(trajectory(metadata={"note": "mail bob@example.org"}))
+    await bench.feed(bench.delivery(document))
+    (announced,) = await bench.store.outbox()
+    echo = bench.delivery(announced.payload, seq=2)
+    assert await bench.feed(echo) == [["ack"]]
+    assert await bench.users.doomed() == []
+    await bench.users.opt_out("user-4", NOW)
+    await bench.users.erase("user-4", NOW)
+    assert await bench.users.doomed() == [(TRAJECTORIES, 2)]
+
+
+async def test_the_same_message_ten_times_is_one_row(bench):
+    document = raw(trajectory())
+    notes = await bench.feed(*(bench.delivery(document, seq=n) for n in range(1, 11)))
+    assert notes == [["ack"]] * 10
+    assert (await bench.store.counts())["trajectories"] == 1
+
+
+async def test_what_can_never_be_taken_is_buried_at_its_first_delivery(bench):
+    assert await bench.feed(bench.delivery(b"{bad")) == [["erase", "ack"]]
+    (buried,) = await bench.store.dead()
+    assert (buried.letter.reason, buried.letter.subject) == ("malformed", TRAJECTORY)
+    assert bench.metric("upswing_refused_total", door="nats", reason="malformed") == 1
+
+
+async def test_a_conflict_keeps_the_first_and_buries_the_second(bench):
+    document = trajectory()
+    await bench.feed(bench.delivery(raw(document)))
+    await bench.feed(bench.delivery(raw(document | {"agent_id": "other"}), seq=2))
+    (buried,) = await bench.store.dead()
+    assert buried.letter.reason == "conflict"
+    assert (
+        await bench.store.trajectory(document["trajectory_id"])
+    ).admitted.agent_id == "agent-zero"
+
+
+async def test_a_user_who_opted_out_is_dropped_counted_and_erased(bench):
+    await bench.users.opt_out("user-4", NOW)
+    assert await bench.feed(bench.delivery(raw(trajectory()))) == [["erase", "ack"]]
+    assert (await bench.store.counts())["trajectories"] == 0
+    assert bench.metric("upswing_messages_total", door="nats", outcome="opted_out") == 1
+
+
+async def test_a_store_that_is_away_means_later_and_later(bench, monkeypatch):
+    async def away(*_, **__):
+        raise Transient("The store is away.")
+
+    monkeypatch.setattr(bench.store, "take", away)
+    monkeypatch.setattr(bench.store, "begin_attempt", away)
+    deliveries = [bench.delivery(raw(trajectory()), seq=n, deliveries=n) for n in (1, 3, 40)]
+    assert await bench.feed(*deliveries) == [["later 1"], ["later 4"], ["later 30"]]
+    assert await bench.store.dead() == []
+
+
+async def test_a_message_whose_taker_died_four_times_is_poison_at_the_fifth_delivery(bench):
+    document = raw(trajectory())
+
+    async def die(_):
+        raise KeyboardInterrupt  # stands for the end of the process: nothing after it runs
+
+    bench.collector._take = die
+    for delivery in range(2, DEATHS_TO_POISON + 1):
+        with pytest.raises(KeyboardInterrupt):
+            await bench.feed(bench.delivery(document, deliveries=delivery))
+    assert await bench.feed(bench.delivery(document, deliveries=5)) == [["erase", "ack"]]
+    (buried,) = await bench.store.dead()
+    assert (buried.letter.reason, buried.letter.deliveries) == ("poison", 5)
+
+
+async def test_a_message_that_merely_came_again_is_taken_however_often(bench):
+    document = raw(trajectory())
+    assert await bench.feed(bench.delivery(document, deliveries=9)) == [["ack"]]
+    assert await bench.feed(bench.delivery(document, seq=2, deliveries=9)) == [["ack"]]
+    assert await bench.store.dead() == []

@@ -199,7 +199,7 @@ FLOODS = (
     " sk-abcdefghijk", "eyJ", "eyJhbGciOiJ.", "4539148803436467", "1 ", "4539 1488 ", "password=",
     'password="a ', "\u200b", "a\u200b", "\\u00", "\\u0073", "\\u0073a", "AKIA", " AKIAABCDEFGHIJ", "6a",
     "73 6b 2d ", "://:@", ' "-----END ', "-----END PRIVATE KEY-----", "привет мир ", "раѕѕ", " ", "token: ",
-    "Zm9vYmFyYmF6cXV4 ", "cookie: a=", '"a" + ', "&#65;", "\x1b[0m", "GB29 NWBK 6016 ", "QUJDREVGR0hJSktM\n",
+    "Zm9vYmFyYmF6cXV4 ", "cookie: a=", '"a" + ', "&#65;", "&quot;abcdefghijklmnopqrstuvwxyz 1234 6789 123 456789 abc ", "\x1b[0m", "GB29 NWBK 6016 ", "QUJDREVGR0hJSktM\n",
 )  # fmt: skip
 
 

@@ -113,11 +113,13 @@ class Process:
     def start(cls, data, *options, env=None):
         data.parent.mkdir(parents=True, exist_ok=True)
         log = data.parent / f"{data.name}.log"
-        popen = subprocess.Popen(
-            [UPSWING, "up", "--data", str(data), "--port", "0", "--gateway-port", "0", *options],
-            stdout=log.open("ab"), stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-            start_new_session=True, env={**os.environ, **(env or {})},
-        )  # fmt: skip
+        with log.open("ab") as words:
+            with log.open("ab") as output:
+            popen = subprocess.Popen(
+                    [UPSWING, "up", "--data", str(data), "--port", "0", "--gateway-port", "0", *options],
+                    stdout=words, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                    start_new_session=True, env={**os.environ, **(env or {})},
+                )  # fmt: skip
         return cls(popen, data, log)
 
     def until_ready(self, seconds=60):

@@ -99,6 +99,11 @@ def test_neighbours_that_only_touch_are_left_alone():
     assert REDACTOR.tree(tree).value is tree
 
 
+def test_a_long_list_of_short_ids_is_left_alone():
+    tree = {"ids": [f"a{i:04x}Q7" for i in range(3000)]}
+    assert REDACTOR.tree(tree).value is tree
+
+
 def test_names_are_shared_and_go_on():
     names = Names()
     assert REDACTOR.text("bob@x.org", names).value == "<email-1>"

@@ -11,6 +11,7 @@ import binascii
 import html
 import re
 from collections import Counter
+from functools import lru_cache
 
 from .fold import HIDDEN
 from .layer import WHOLE, Builder, Chunk, Layer
@@ -30,16 +31,17 @@ _PRINTABLE = re.compile(rb"[\t\n\r -~]{8,}")
 _URL_SAFE = str.maketrans("-_", "+/")
 _UNIT = re.compile(
     r"(?=[%\\&\"'\x1b])(?:(?P<percent>(?:%[0-9a-fA-F]{2})+)|(?P<u>(?:\\u[0-9a-fA-F]{4})+)|(?P<x>(?:\\x[0-9a-fA-F]{2})+)"
-    r"|(?P<U>(?:\\U0000[0-9a-fA-F]{4})+)|(?P<o>(?:\\[01][0-7]{2})+)|\\u\{(?P<brace>[0-9a-fA-F]{1,4})\}"
+    r"|(?P<U>(?:\\U0000[0-9a-fA-F]{4})+)|(?P<o>(?:\\[01][0-7]{2})+)|(?P<brace>\\u\{[0-9a-fA-F]{1,4}\})"
     r"|(?P<back>\\[/\\\"'])|(?P<entity>&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-z]{2,8});)"
     r"|(?P<concat>[\"'][ \t]{0,8}(?:\+[ \t]{0,8}\\?\n?[ \t]{0,32}|\\?\n[ \t]{0,32}\+?[ \t]{0,8})[\"'])"
     r"|(?P<ansi>\x1b\[[0-9;]{0,16}[mK]))"
 )
-_STRIDES = {"percent": 3, "u": 6, "x": 4, "U": 10, "o": 4}
+_STRIDES = {"u": (6, 2, 16), "x": (4, 2, 16), "U": (10, 2, 16), "o": (4, 1, 8)}
+"""Characters per escape, those before its digits, and their base."""
 _FORMS = {name: name for name in ("percent", "entity", "concat", "ansi")}
 _BEFORE, _AFTER = 400, 800
 """Characters around an escape that are read with it."""
-_MOST_UNITS = 2048
+_MOST_UNITS = 16_384
 
 
 class Dense(Exception):
@@ -198,7 +200,7 @@ def unescape(text: str, low: int, high: int) -> tuple[list[Chunk], str]:
     forms: Counter[str] = Counter()
     at = low
     for match in _UNIT.finditer(text, low, high):
-        if len(chunks) > _MOST_UNITS + (high - low) // 64:
+        if len(chunks) > _MOST_UNITS + (high - low) // 16:
             raise Dense(low)
         if match.start() > at:
             chunks.append(Chunk(text[at : match.start()], at, match.start()))
@@ -212,23 +214,23 @@ def unescape(text: str, low: int, high: int) -> tuple[list[Chunk], str]:
 
 
 def _unit(match: re.Match[str], name: str) -> Chunk:
-    unit, start, end = match.group(0), match.start(), match.end()
-    stride = _STRIDES.get(name)
-    if stride is None:
-        plain = {
-            "brace": lambda: chr(int(match.group("brace"), 16)),
-            "back": lambda: unit[1],
-            "entity": lambda: html.unescape(unit)[:1],
-        }.get(name, lambda: "")()
-        return Chunk(plain, start, end, WHOLE)
+    unit, start, end = match.group(), match.start(), match.end()
     if name == "percent":
-        return Chunk(bytes.fromhex(unit.replace("%", "")).decode("latin-1"), start, end, stride)
-    codes = (
-        unit[i + 1 if name == "o" else i + 2 : i + stride] for i in range(0, len(unit), stride)
-    )
-    return Chunk(
-        "".join(chr(int(code, 8 if name == "o" else 16)) for code in codes), start, end, stride
-    )
+        return Chunk(bytes.fromhex(unit.replace("%", "")).decode("latin-1"), start, end, 3)
+    if name in _STRIDES:
+        stride, skip, base = _STRIDES[name]
+        codes = (unit[i + skip : i + stride] for i in range(0, len(unit), stride))
+        return Chunk("".join(chr(int(code, base)) for code in codes), start, end, stride)
+    return Chunk(_plain(unit, name), start, end, WHOLE)
+
+
+@lru_cache(maxsize=1024)
+def _plain(unit: str, name: str) -> str:
+    if name == "back":
+        return unit[1]
+    if name == "entity":
+        return html.unescape(unit)[:1]
+    return chr(int(unit[3:-1], 16)) if name == "brace" else ""
 
 
 def _visible(layer: Layer, into: Builder) -> None:

@@ -40,7 +40,7 @@ MARKS: tuple[tuple[str, str, str], ...] = (
     ("units", "&#[xX]?[0-9a-fA-F]{2,6};", ""),
     ("units", "&(?:commat|period|colon|equals|lowbar|hyphen|amp|sol|quot);", ""),
     ("units", r"""["'][ ]?\+[ ]?["']""", ""),
-    ("units", r"""["'][ ]?\+?[ ]?\n[ ]{0,16}\+?[ ]?["']""", ""),
+    ("units", r"""[^\\][A-Za-z0-9_+/=\-]["'][ ]?\+?[ ]?\n[ ]{0,16}\+?[ ]?["'][A-Za-z0-9_+/=\-]""", ""),
     ("units", r"\x1b\[[0-9;]{0,8}[mK]", ""),
 )  # fmt: skip
 _EDGE = r"(?:^|[^A-Za-z0-9]|\\[nrtbf])"
@@ -76,7 +76,7 @@ def most_places(size: int) -> int:
 
 def most_marks(size: int) -> int:
     """How many escapes? They are cheap, and honest texts may consist of them."""
-    return 4096 + size // 16
+    return 8192 + size // 96
 
 
 def _collect(rules: tuple[Rule, ...]) -> list[tuple[int, Anchor]]:

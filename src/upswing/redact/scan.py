@@ -84,9 +84,9 @@ class Scanner:
                 raise Overflow(_blame(layer, many.places)) from None
             except Dense as dense:
                 raise Overflow(_blame(layer, [dense.at])) from None
+            budget -= builder.size
             if extra and depth == 0:
                 extra(layer, builder)
-            budget -= builder.size
             if budget < 0:
                 raise Overflow(_blame(layer, list(range(0, len(layer.raw), 64))))
             layer = builder.done()

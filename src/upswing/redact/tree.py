@@ -28,7 +28,7 @@ _PLAIN_KEYS = re.compile(
 """Keys whose value is never a card number, nor the rest of a value cut in two."""
 _ORDINARY = re.compile(
     r"[A-Za-z]?[a-z_]{0,15}[.,:;!?)]{0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]{1,6}[.,:)]?"
-    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|https?://.*"
+    r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|https?://.*|<[a-z0-9-]{1,64}>.*"
 )
 """First words that begin something new."""
 
@@ -163,7 +163,7 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
 
 def _tail(text: str, key: str) -> int:
     """How much of the end of this text could be the beginning of a value?"""
-    if text[-1].isspace() or _PLAIN_KEYS.search(key):
+    if text[-1].isspace() or text[-1] == ">" or _PLAIN_KEYS.search(key):
         return 0
     match = _TAIL.match(text[-_SEAM_WORDS:][::-1])
     return match.end() if match else 0
@@ -180,18 +180,19 @@ def _head(text: str, key: str) -> int:
 def _chain(
     texts: list[str], tails: dict[int, int], heads: dict[int, int], row: Sequence[int]
 ) -> Iterator[list[Part]]:
+    """Two texts, three where the second is short, and all that are short in a row."""
     size = len(texts[row[0]])
     parts: list[Part] = [(row[0], size - tails[row[0]], size)]
-    length = tails[row[0]]
     for i in row[1:]:
         if i not in heads:
-            return
-        length += heads[i]
-        if length >= 10:
-            yield [*parts, (i, 0, heads[i])]
+            break
+        parts.append((i, 0, heads[i]))
+        if len(parts) < 4:
+            yield list(parts)
         if heads[i] < len(texts[i]) or len(texts[i]) > _SHORT:
-            return
-        parts.append((i, 0, len(texts[i])))
+            break
+    if len(parts) > 3:
+        yield parts
 
 
 def _key_chain(texts: list[str], row: Sequence[int]) -> Iterator[list[Part]]:

@@ -24,6 +24,8 @@ from upswing.ports import Carried, OutboxEntry, Receipt
 log = logging.getLogger(__name__)
 ACK_WAIT_SECONDS = 30.0
 MAX_ACK_PENDING = 2000
+CONNECT_SECONDS = 5.0
+"""For the first connection; one that was lost later is sought for ever."""
 _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError)
 
 
@@ -96,20 +98,21 @@ class Bus:
             log.warning("bus: %s", error, extra={"action": "bus_error"})
 
         try:
-            client = await nats.connect(
-                url,
-                name=name,
-                inbox_prefix=f"_INBOX_{user}".encode() if user else b"_INBOX",
-                max_reconnect_attempts=-1,
-                reconnect_time_wait=0.1,
-                connect_timeout=5,
-                allow_reconnect=True,
-                error_cb=on_error,
+            client = await asyncio.wait_for(
+                nats.connect(
+                    url,
+                    name=name,
+                    inbox_prefix=f"_INBOX_{user}".encode() if user else b"_INBOX",
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=0.1,
+                    connect_timeout=CONNECT_SECONDS,
+                    error_cb=on_error,
+                ),
+                CONNECT_SECONDS,
             )
         except _AWAY as error:
-            raise Transient(
-                f"The bus at {redacted_url(url)} cannot be reached: {error!r}."
-            ) from None
+            why = str(error) or "no answer in time"
+            raise Transient(f"The bus at {redacted_url(url)} cannot be reached: {why}.") from None
         return cls(client, client.jetstream(timeout=5, publish_async_max_pending=4000))
 
     @property

@@ -101,14 +101,15 @@ class EmbeddedServer:
         for old in self._folder.glob("*.ports"):
             old.unlink()
         with (self._folder / "nats.log").open("ab") as words:
+            with (self._folder / "nats.log").open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
-                binary(), "-c", str(config), "--ports_file_dir", str(self._folder),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=words,
-                preexec_fn=_die_with_parent,
-                start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
-            )  # fmt: skip
+                    binary(), "-c", str(config), "--ports_file_dir", str(self._folder),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    stderr=words,
+                    preexec_fn=_die_with_parent,
+                    start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
+                )  # fmt: skip
         await self._until_ready(self._process)
 
     async def _until_ready(self, process: asyncio.subprocess.Process) -> None:

@@ -80,8 +80,12 @@ class Client:
             if self._free
             else await asyncio.open_connection(self.host, self.port, limit=1 << 24)
         )
-        writer.write(message)
-        status, answer_headers, answer = await self._answer(reader)
+        try:
+            writer.write(message)
+            status, answer_headers, answer = await self._answer(reader)
+        except BaseException:
+            writer.close()
+            raise
         self._free.append((reader, writer))
         kind = answer_headers.get("content-type", "")
         if kind.startswith("application/json"):
@@ -114,7 +118,6 @@ class Process:
         data.parent.mkdir(parents=True, exist_ok=True)
         log = data.parent / f"{data.name}.log"
         with log.open("ab") as words:
-            with log.open("ab") as output:
             popen = subprocess.Popen(
                     [UPSWING, "up", "--data", str(data), "--port", "0", "--gateway-port", "0", *options],
                     stdout=words, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,

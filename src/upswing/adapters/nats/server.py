@@ -101,7 +101,6 @@ class EmbeddedServer:
         for old in self._folder.glob("*.ports"):
             old.unlink()
         with (self._folder / "nats.log").open("ab") as words:
-            with (self._folder / "nats.log").open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                     binary(), "-c", str(config), "--ports_file_dir", str(self._folder),
                     stdin=asyncio.subprocess.DEVNULL,

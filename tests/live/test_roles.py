@@ -1,0 +1,217 @@
+"""May this role say and hear that? Every subject, every role, on the server that `upswing up` runs."""
+
+import asyncio
+
+import nats
+import pytest
+from nats.js.api import ConsumerConfig
+from nats.js.errors import APIError
+
+from tests.support import on_bus, raw, small, until
+from upswing.contracts.topics import DEAD, ROLES, TOPICS, TRAJECTORIES, TRAJECTORY
+
+pytestmark = pytest.mark.live
+
+COLLECTOR, REWARDER, TRAINER, DEPLOYER, AGENT, READER = (
+    "collector", "rewarder", "trainer", "deployer", "agent", "reader",
+)  # fmt: skip
+STAGES = {COLLECTOR, REWARDER, TRAINER, DEPLOYER}
+MAY = {
+    # subject: (who may publish, who may subscribe)
+    "agent.rl.trajectory.v1": ({AGENT, COLLECTOR}, {COLLECTOR, READER}),
+    "agent.rl.reward.v1": ({REWARDER}, {TRAINER, DEPLOYER, AGENT, READER}),
+    "agent.rl.training.request.v1": ({AGENT, TRAINER}, {TRAINER, READER}),
+    "agent.rl.training.status.v1": ({TRAINER}, {AGENT, DEPLOYER, READER}),
+    "agent.rl.model.deployed.v1": ({DEPLOYER}, {AGENT, TRAINER, READER}),
+    "agent.rl.feedback.v1": ({AGENT, COLLECTOR}, {COLLECTOR, REWARDER, READER}),
+    "agent.rl.dead.collect": (STAGES, STAGES | {READER}),
+    "agent.rl.training.status.request": ({AGENT, DEPLOYER, READER}, {TRAINER}),
+    "agent.rl.stored": (STAGES, STAGES),
+    "agent.rl.somewhere.else": (set(), set()),
+    "agent.rl.>": (set(), set()),
+    "another.subject": (set(), set()),
+    ">": (set(), set()),
+    "$SYS.REQ.SERVER.PING": (set(), set()),
+    "_INBOX.somebody": (set(), set()),
+    "_INBOX_operator.somebody": (set(), set()),
+}
+PUBLISHED = [subject for subject in MAY if ">" not in subject]
+
+
+def test_the_table_of_topics_is_the_table_of_this_test():
+    topics = {
+        topic.subject: (set(topic.publishers), set(topic.subscribers)) for topic in TOPICS
+    }
+    topics["agent.rl.dead.collect"] = topics.pop(DEAD)
+    assert topics == {subject: MAY[subject] for subject in topics}
+    assert set(ROLES) == STAGES | {AGENT, READER}
+
+
+async def allowed(client, errors, act):
+    """Do it and come back to the server once: a refusal has arrived by then."""
+    errors.clear()
+    await act()
+    await client.flush()
+    refusals = [error for error in errors if "permissions violation" in error.lower()]
+    assert len(errors) == len(refusals), errors
+    return not refusals
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_a_role_says_and_hears_what_the_table_gives_it_and_nothing_else(loop, role):
+    errors, says, hears = [], set(), set()
+    async with on_bus(loop.running.nats_urls[role], errors=errors) as client:
+        for subject in PUBLISHED:
+            if await allowed(client, errors, lambda s=subject: client.publish(s, b"{}")):
+                says.add(subject)
+        for subject in MAY:
+            if await allowed(client, errors, lambda s=subject: client.subscribe(s)):
+                hears.add(subject)
+    assert says == {subject for subject, (publish, _) in MAY.items() if role in publish}
+    assert hears == {subject for subject, (_, subscribe) in MAY.items() if role in subscribe}
+
+
+async def test_what_is_denied_is_not_delivered(loop):
+    """A refusal in words is not enough: nothing of it arrives either."""
+    async with (
+        on_bus(loop.running.nats_urls["operator"]) as operator,
+        on_bus(loop.running.nats_urls[READER]) as reader,
+        on_bus(loop.running.nats_urls[REWARDER]) as rewarder,
+    ):
+        heard = await operator.subscribe("agent.rl.reward.v1")
+        await operator.flush()
+        await reader.publish("agent.rl.reward.v1", b"forged")
+        await reader.flush()
+        await rewarder.publish("agent.rl.reward.v1", b"real")
+        assert (await heard.next_msg(5)).data == b"real"
+
+
+@pytest.mark.parametrize("role", [*ROLES, "operator"])
+async def test_a_wrong_password_is_refused(loop, role):
+    good = loop.running.nats_urls[role]
+    password = good.partition("://")[2].partition("@")[0].partition(":")[2]
+    for bad in (good.replace(password, "guess"), good.replace(f"{role}:{password}@", "")):
+        with pytest.raises((nats.errors.Error, OSError), match="(?i)authorization"):
+            async with on_bus(bad, allow_reconnect=False, max_reconnect_attempts=0):
+                pass
+
+
+async def refused(client, errors, request):
+    """The request gets no answer, and the server says why."""
+    errors.clear()
+    with pytest.raises((TimeoutError, nats.errors.Error, APIError)):
+        await request()
+    await until(
+        lambda: any("permissions violation" in error.lower() for error in errors),
+        5,
+        f"the server did not complain: {errors}",
+    )
+
+
+async def test_an_agent_reads_no_trajectories_and_deletes_nothing(loop, client):
+    assert (await client.send(small()))[0] == 202
+    errors = []
+    async with on_bus(loop.running.nats_urls[AGENT], errors=errors) as agent:
+        js = agent.jetstream(timeout=0.3)
+        for name in (AGENT, COLLECTOR, READER):
+            config = ConsumerConfig(
+                name=name, durable_name=name, filter_subject=TRAJECTORY, ack_policy="explicit"
+            )
+            await refused(agent, errors, lambda c=config: js.add_consumer(TRAJECTORIES, c))
+        for request in (
+            lambda: js.add_consumer(TRAJECTORIES, ConsumerConfig(filter_subject=TRAJECTORY)),
+            lambda: js.delete_msg(TRAJECTORIES, 1),
+            lambda: js.purge_stream(TRAJECTORIES),
+            lambda: js.delete_stream(TRAJECTORIES),
+            lambda: js.delete_consumer(TRAJECTORIES, COLLECTOR),
+            lambda: js.get_msg(TRAJECTORIES, 1),
+            lambda: js.get_msg(TRAJECTORIES, 1, direct=True),
+            lambda: js.stream_info(TRAJECTORIES),
+            lambda: js.delete_msg("RL_REWARDS", 1),
+            lambda: agent.request(
+                f"$JS.API.CONSUMER.MSG.NEXT.{TRAJECTORIES}.collector", b"", timeout=0.3
+            ),
+            lambda: agent.request("$JS.API.CONSUMER.MSG.NEXT.RL_REWARDS.trainer", b"", timeout=0.3),
+            lambda: agent.request("$JS.API.STREAM.NAMES", b"", timeout=0.3),
+        ):
+            await refused(agent, errors, request)
+    info = await loop.bus.js.stream_info(TRAJECTORIES)
+    assert info.state.consumer_count == 1
+
+
+async def test_an_agent_cannot_widen_its_own_consumer(loop):
+    """The consumer bears its name and filters on a subject it may hear; anything else is refused."""
+    errors = []
+    async with on_bus(loop.running.nats_urls[AGENT], errors=errors) as agent:
+        js = agent.jetstream(timeout=0.3)
+        own = ConsumerConfig(
+            name=AGENT, durable_name=AGENT, filter_subject="agent.rl.training.status.v1"
+        )
+        await js.add_consumer("RL_TRAINING", own)
+        for wider in ("agent.rl.training.request.v1", "agent.rl.training.>", None):
+            config = ConsumerConfig(name=AGENT, durable_name=AGENT, filter_subject=wider)
+            await refused(agent, errors, lambda c=config: js.add_consumer("RL_TRAINING", c))
+        config = ConsumerConfig(
+            name=AGENT,
+            durable_name=AGENT,
+            filter_subjects=["agent.rl.training.status.v1", "agent.rl.training.request.v1"],
+        )
+        await refused(agent, errors, lambda: js.add_consumer("RL_TRAINING", config))
+        # The subject of the request says one filter, its body another: the server compares them.
+        import json
+
+        body = {
+            "stream_name": "RL_TRAINING",
+            "config": {"name": AGENT, "durable_name": AGENT, "ack_policy": "explicit"},
+        }
+        answer = await agent.request(
+            f"$JS.API.CONSUMER.CREATE.RL_TRAINING.{AGENT}.agent.rl.training.status.v1",
+            json.dumps(body).encode(),
+            timeout=2,
+        )
+        assert "error" in json.loads(answer.data)
+    info = await loop.bus.js.consumer_info("RL_TRAINING", AGENT)
+    assert info.config.filter_subject == "agent.rl.training.status.v1"
+
+
+async def test_a_reader_reads_rewards_with_a_consumer_of_its_name(loop):
+    async with (
+        on_bus(loop.running.nats_urls[REWARDER]) as rewarder,
+        on_bus(loop.running.nats_urls[READER]) as reader,
+    ):
+        await rewarder.publish("agent.rl.reward.v1", b"a reward")
+        await rewarder.flush()
+        js = reader.jetstream(timeout=5)
+        config = ConsumerConfig(
+            name=READER, durable_name=READER, filter_subject="agent.rl.reward.v1"
+        )
+        await js.add_consumer("RL_REWARDS", config)
+        pull = await js.pull_subscribe_bind(READER, "RL_REWARDS")
+        (message,) = await pull.fetch(1, timeout=5)
+        assert message.data == b"a reward"
+        await message.ack_sync(timeout=5)
+        assert (await js.consumer_info("RL_REWARDS", READER)).num_ack_pending == 0
+
+
+async def test_what_an_agent_publishes_is_acknowledged_to_its_own_inbox(loop):
+    async with on_bus(loop.running.nats_urls[AGENT]) as agent:
+        ack = await agent.jetstream(timeout=5).publish(TRAJECTORY, raw(small()))
+        assert (ack.stream, ack.seq) == (TRAJECTORIES, 1)
+
+
+async def test_the_trainer_answers_enquiries_and_no_stream_does(loop):
+    async with (
+        on_bus(loop.running.nats_urls[TRAINER]) as trainer,
+        on_bus(loop.running.nats_urls[AGENT]) as agent,
+    ):
+
+        async def answer(message):
+            await message.respond(b"running")
+
+        await trainer.subscribe("agent.rl.training.status.request", cb=answer)
+        await trainer.flush()
+        replies = await asyncio.gather(
+            *(agent.request("agent.rl.training.status.request", b"{}", timeout=5) for _ in range(5))
+        )
+        assert {reply.data for reply in replies} == {b"running"}
+        assert (await loop.bus.js.stream_info("RL_TRAINING")).state.messages == 0

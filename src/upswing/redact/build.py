@@ -26,8 +26,19 @@ def fill(count: int, alphabet: str = ALNUM) -> str:
 
 
 def varied(value: str) -> bool:
-    """False for dummies such as `sk-xxxxxxxx`: a real value has many different characters."""
-    return len(set(value)) >= min(10, 3 + len(value) // 4)
+    """False for words and for dummies such as `sk-xxxxxxxx`: a real value is a mixture.
+
+    >>> varied("sk-" + "aB3d" * 12), varied("sk-" + "x" * 48)
+    (True, False)
+    """
+    different = len(set(value))
+    mixed = different >= 5 and any(ch.isdigit() for ch in value)
+    return mixed or different >= min(10, 3 + len(value) // 4)
+
+
+def anything(_: str) -> bool:
+    """A prefix that means only one thing needs no second opinion: a dummy behind it may go too."""
+    return True
 
 
 def token(
@@ -42,7 +53,7 @@ def token(
     example: str = "",
     about: str = "",
     priority: int = 60,
-    validator: Callable[[str], bool] = varied,
+    validator: Callable[[str], bool] | None = None,
 ) -> Rule:
     """A value with a prefix of its own: `prefixes`, then `least` to `most` characters of `body`."""
     if isinstance(prefixes, str):
@@ -57,7 +68,7 @@ def token(
         kind=kind,
         pattern=f"{left}(?:{starts})[{body}]{count}{tail}" + ("" if tail else f"(?![{body}])"),
         anchors=tuple(Anchor(p, f"[{body}]{{{need}}}", len(p) + need) for p in prefixes),
-        validator=validator,
+        validator=validator or (anything if telling else varied),
         split=True,
         priority=priority,
         about=about,

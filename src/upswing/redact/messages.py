@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from upswing.redact.identity import identity
+from upswing.redact.identity import pseudonym
 from upswing.redact.redactor import Redactor
 
 Tree = dict[str, Any]
@@ -27,7 +27,7 @@ _FIXED_IN_PART = {
     "result": ("success", "execution_time_ms"),
 }
 _FIXED_IN_FEEDBACK = ("feedback_id", "timestamp", "trajectory_id", "type")
-_NAMES = {"agent_id": "agent", "session_id": "session"}
+_NAMES = {"agent_id": "agent", "session_id": "session", "user_id": "user"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +42,40 @@ def redact_trajectory(tree: Tree, redactor: Redactor) -> Clean:
     """The trajectory without what must not be stored. Its input is not changed."""
     metadata = dict(tree["metadata"])
     tokens = metadata.pop("tokens") if are_tokens(metadata.get("tokens")) else None
-    user = metadata.pop("user_id") if isinstance(metadata.get("user_id"), str) else None
-    free = {key: value for key, value in tree.items() if key not in _FIXED and key not in _NAMES}
+    free = {key: value for key, value in tree.items() if key not in _FIXED}
     free |= {"turns": [_free_text(turn) for turn in tree["turns"]], "metadata": metadata}
 
     outcome = redactor.tree(free)
-    names = {key: identity(redactor, kind, tree[key]) for key, kind in _NAMES.items()}
-    findings = len(outcome.findings) + sum(names[key] != tree[key] for key in names)
-    about = dict(outcome.value["metadata"])
-    if user is not None:
-        about["user_id"] = identity(redactor, "user", user)
-        findings += about["user_id"] != user
+    about = {**outcome.value["metadata"], **_pseudonyms(metadata, outcome.value["metadata"])}
     if tokens is not None and (kept := _still_true(tokens, tree["turns"], outcome.findings)):
         about["tokens"] = kept
-    fixed = {key: tree[key] for key in _FIXED}
     turns = [
         _whole(turn, clean)
         for turn, clean in zip(tree["turns"], outcome.value["turns"], strict=True)
     ]
-    return Clean({**outcome.value, **fixed, **names, "turns": turns, "metadata": about}, findings)
+    fixed = {key: tree[key] for key in _FIXED}
+    names = _pseudonyms(tree, outcome.value)
+    return Clean(
+        {**outcome.value, **fixed, **names, "turns": turns, "metadata": about},
+        len(outcome.findings),
+    )
 
 
 def redact_feedback(tree: Tree, redactor: Redactor) -> Clean:
     """The feedback without what must not be stored. Its input is not changed."""
-    apart = {key: tree[key] for key in _FIXED_IN_FEEDBACK if key in tree}
-    user = tree.get("user_id")
-    free = {key: value for key, value in tree.items() if key not in apart and key != "user_id"}
-    outcome = redactor.tree(free)
-    named = {} if user is None else {"user_id": identity(redactor, "user", user)}
-    findings = len(outcome.findings) + (named.get("user_id") != user)
-    return Clean({**outcome.value, **apart, **named}, findings)
+    fixed = {key: tree[key] for key in _FIXED_IN_FEEDBACK if key in tree}
+    outcome = redactor.tree({key: value for key, value in tree.items() if key not in fixed})
+    names = _pseudonyms(tree, outcome.value)
+    return Clean({**outcome.value, **fixed, **names}, len(outcome.findings))
+
+
+def _pseudonyms(before: Tree, after: Tree) -> Tree:
+    """Names for the ids in which something was found."""
+    return {
+        key: pseudonym(kind, before[key])
+        for key, kind in _NAMES.items()
+        if isinstance(before.get(key), str) and before[key] != after.get(key)
+    }
 
 
 def _free_text(turn: Tree) -> Tree:

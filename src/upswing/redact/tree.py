@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,8 @@ _PLAIN_KEYS = re.compile(
     r"(?i)(?:id|seq|time|timestamp|date|_at|_ns|_us|_ms|ts|seed|hash|role|model|version|type)$"
 )
 """Keys whose value is never a card number, nor the rest of a value cut in two."""
+_NO_TAIL = frozenset(">)]};!?")
+"""A text that ends so ends nothing that goes on."""
 _ORDINARY = re.compile(
     r"[A-Za-z]?[a-z_]{0,15}[.,:;!?)]{0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]{1,6}[.,:)]?"
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|https?://.*|<[a-z0-9-]{1,64}>.*"
@@ -35,7 +37,7 @@ _ORDINARY = re.compile(
 
 @dataclass(slots=True)
 class Leaves:
-    """The texts of a tree in document order; keys are texts too."""
+    """The texts of a tree in document order; keys that could hold something are texts too."""
 
     texts: list[str] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)
@@ -47,13 +49,6 @@ class Leaves:
     values: list[int] = field(default_factory=list)
     """The texts that are not keys."""
 
-    def add(self, text: str, path: Path, key: str, *, is_key: bool = False) -> None:
-        if not is_key:
-            self.values.append(len(self.texts))
-        self.texts.append(text)
-        self.paths.append(path)
-        self.keys.append(key)
-
 
 def collect(tree: Any) -> Leaves:
     leaves = Leaves()
@@ -62,30 +57,47 @@ def collect(tree: Any) -> Leaves:
 
 
 def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
-    if isinstance(node, str):
-        leaves.add(node, path, key)
-    elif isinstance(node, dict):
+    kind = type(node)
+    if kind is str:
+        leaves.values.append(len(leaves.texts))
+        leaves.texts.append(node)
+        leaves.paths.append(path)
+        leaves.keys.append(key)
+    elif kind is dict:
         _walk_dict(node, path, leaves)
-    elif isinstance(node, list):
-        starts = []
-        for i, item in enumerate(node):
-            starts.append(len(leaves.texts))
-            _walk(item, (*path, i), key, leaves)
-        if len(node) > 1:
-            _note_rows(len(path), starts, leaves)
-    elif is_card(node, key):
-        leaves.cards.append(path)
-    elif node is not None and not isinstance(node, bool | int | float):
-        raise RedactionFailed(f"a {type(node).__name__} is not a JSON value")
+    elif kind is list:
+        _walk_list(node, path, key, leaves)
+    elif kind is int:
+        if is_card(node, key):
+            leaves.cards.append(path)
+    elif node is not None and kind is not bool and kind is not float:
+        raise RedactionFailed(f"a {kind.__name__} is not a JSON value")
+
+
+def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
+    first = len(leaves.values)
+    for i, item in enumerate(node):
+        _walk(item, (*path, i), key, leaves)
+    if len(node) > 1 and type(node[0]) is dict:
+        _note_rows(len(path), first, leaves)
 
 
 def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
     title = _title(node)
     for name, value in node.items():
-        if not isinstance(name, str):
+        if type(name) is not str:
             raise RedactionFailed("a key of an object is not a text")
-        leaves.add(name, path, "", is_key=True)
+        if not _plain_name(name):
+            leaves.texts.append(name)
+            leaves.paths.append(path)
+            leaves.keys.append("")
         _walk(value, (*path, name), title if name == "value" and title else name, leaves)
+
+
+@lru_cache(maxsize=8192)
+def _plain_name(key: str) -> bool:
+    """Letters and underscores only, and few: nothing private fits into such a key."""
+    return len(key) <= 24 and key.isascii() and key.replace("_", "").isalpha()
 
 
 def _title(node: dict[Any, Any]) -> str:
@@ -100,12 +112,11 @@ def is_card(node: Any, key: str) -> bool:
     return card(str(node)) and not _PLAIN_KEYS.search(key)
 
 
-def _note_rows(depth: int, starts: list[int], leaves: Leaves) -> None:
+def _note_rows(depth: int, first: int, leaves: Leaves) -> None:
     """Remember, for each place inside an item, the texts there in item after item."""
     rows: dict[Path, list[int]] = {}
-    first = bisect_left(leaves.values, starts[0])
     for i in leaves.values[first:]:
-        rows.setdefault((*leaves.paths[i][depth + 1 :], leaves.keys[i]), []).append(i)
+        rows.setdefault(leaves.paths[i][depth + 1 :], []).append(i)
     leaves.rows.extend(tuple(row) for row in rows.values() if len(row) > 1)
 
 
@@ -145,14 +156,14 @@ Part = tuple[int, int, int]
 
 def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
     """The last words of one text and the first of the next, for all kinds of neighbours."""
-    values = [i for i in leaves.values if texts[i]]
+    values = [i for i in leaves.values if texts[i] and not _plain_key(leaves.keys[i])]
     long = [i for i in values if len(texts[i]) > 24]
-    tails = {i: size for i in values if (size := _tail(texts[i], leaves.keys[i]))}
-    heads = {i: size for i in values if (size := _head(texts[i], leaves.keys[i]))}
+    tails = {i: size for i in values if (size := _tail(texts[i]))}
+    heads = {i: size for i in values if (size := _head(texts[i]))}
     seen: set[tuple[int, int]] = set()
     for row in (values, long, *leaves.rows):
         for n, pair in enumerate(pairwise(row)):
-            if pair in seen or pair[0] not in tails:
+            if pair[0] not in tails or pair in seen:
                 continue
             seen.add(pair)
             if pair[1] in heads:
@@ -161,18 +172,24 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
                 yield from _key_chain(texts, row[n : n + _CHAIN])
 
 
-def _tail(text: str, key: str) -> int:
+@lru_cache(maxsize=8192)
+def _plain_key(key: str) -> bool:
+    return _PLAIN_KEYS.search(key) is not None
+
+
+def _tail(text: str) -> int:
     """How much of the end of this text could be the beginning of a value?"""
-    if text[-1].isspace() or text[-1] == ">" or _PLAIN_KEYS.search(key):
+    last = text[-1]
+    if last.isspace() or last in _NO_TAIL:
         return 0
     match = _TAIL.match(text[-_SEAM_WORDS:][::-1])
     return match.end() if match else 0
 
 
-def _head(text: str, key: str) -> int:
+def _head(text: str) -> int:
     """How much of its beginning could be the rest of one?"""
     match = _HEAD.match(text)
-    if not match or _ORDINARY.fullmatch(match.group()) or _PLAIN_KEYS.search(key):
+    if not match or _ORDINARY.fullmatch(match.group()):
         return 0
     return match.end()
 
@@ -232,7 +249,7 @@ def _build_dict(node: dict[str, Any], new: Iterator[str], cards: Callable[[int],
     built: dict[str, Any] = {}
     same = True
     for name, value in node.items():
-        renamed = next(new)
+        renamed = name if _plain_name(name) else next(new)
         item = _build(value, title if name == "value" and title else name, new, cards)
         same = same and renamed == name and item is value
         built[_free(renamed, name, node, built)] = item

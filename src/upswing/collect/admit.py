@@ -54,7 +54,7 @@ def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
     trajectory = decode_trajectory(raw)
     _check_order(trajectory)
     tree: dict[str, Any] = msgspec.to_builtins(trajectory)
-    _check_depth(tree, limits.max_depth)
+    _check_depth([*_open_parts(tree)], limits.max_depth)
     with _failing_closed():
         clean = redact_trajectory(tree, redactor)
     body = canonical(clean.tree)
@@ -110,6 +110,16 @@ def _check_order(trajectory: Trajectory) -> None:
             raise Rejected(
                 Reason.TIME_ORDER, f"Turn {after.turn_id} happens before turn {before.turn_id}."
             )
+
+
+def _open_parts(tree: dict[str, Any]) -> Iterator[Any]:
+    """Where a message may be nested at will; the rest is as deep as its type."""
+    yield tree["metadata"]
+    yield tree["task_context"]
+    for turn in tree["turns"]:
+        yield turn["observation"]
+        yield turn["action"]
+        yield turn["result"]
 
 
 def _check_depth(tree: Any, limit: int) -> None:

@@ -108,7 +108,11 @@ class Redactor:
         edits = _Edits(leaves)
         for round_ in range(_ROUNDS):
             try:
-                extra = surroundings(texts, leaves, self._telling) if leaves.values else None
+                extra = (
+                    surroundings(texts, leaves, self._telling, self._scanner.suspicious)
+                    if leaves.values
+                    else None
+                )
                 hits = self._scanner.scan(texts, extra) if texts else []
             except Overflow as overflow:
                 dropped = overflow.leaves if round_ < _PATIENCE else leaves.values or [0]

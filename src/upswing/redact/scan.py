@@ -10,6 +10,7 @@ from typing import Protocol
 
 from .decode import Dense, decode
 from .errors import Overflow
+from .fold import HIDDEN, fold
 from .layer import Builder, Layer, Span, ground
 from .names import PLACEHOLDER
 from .nominate import Engine, TooMany, most_places
@@ -91,6 +92,12 @@ class Scanner:
                 raise Overflow(_blame(layer, list(range(0, len(layer.raw), 64))))
             layer = builder.done()
         return _without_false_seams(hits, leaves)
+
+    def suspicious(self, text: str) -> bool:
+        """Is there anything in this text that a closer look could find?"""
+        seen = fold(text)
+        nominated = self._engine.nominate(seen.encode("latin-1", "replace"))
+        return bool(nominated.places or nominated.marks or self._free or HIDDEN in seen)
 
     def _one_layer(self, layer: Layer, builder: Builder, *, decoding: bool) -> Iterator[Hit]:
         nominated = self._engine.nominate(layer.text.encode("latin-1", "replace"))

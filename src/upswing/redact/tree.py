@@ -11,7 +11,7 @@ from typing import Any
 
 from .checks import card
 from .errors import RedactionFailed
-from .layer import VOID, Builder, Chunk, Layer
+from .layer import GAP, VOID, Builder, Chunk, Layer
 
 Path = tuple[str | int, ...]
 
@@ -57,21 +57,26 @@ def collect(tree: Any) -> Leaves:
 
 
 def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
+    """Note what `node` holds. Texts are noted where they are met, which saves a call for each."""
     kind = type(node)
-    if kind is str:
-        leaves.values.append(len(leaves.texts))
-        leaves.texts.append(node)
-        leaves.paths.append(path)
-        leaves.keys.append(key)
-    elif kind is dict:
+    if kind is dict:
         _walk_dict(node, path, leaves)
     elif kind is list:
         _walk_list(node, path, key, leaves)
+    elif kind is str:
+        _note(node, path, key, leaves)
     elif kind is int:
         if is_card(node, key):
             leaves.cards.append(path)
     elif node is not None and kind is not bool and kind is not float:
         raise RedactionFailed(f"a {kind.__name__} is not a JSON value")
+
+
+def _note(text: str, path: Path, key: str, leaves: Leaves) -> None:
+    leaves.values.append(len(leaves.texts))
+    leaves.texts.append(text)
+    leaves.paths.append(path)
+    leaves.keys.append(key)
 
 
 def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
@@ -83,7 +88,7 @@ def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
 
 
 def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
-    title = _title(node)
+    title = _title(node) if "value" in node else ""
     for name, value in node.items():
         if type(name) is not str:
             raise RedactionFailed("a key of an object is not a text")
@@ -91,7 +96,11 @@ def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
             leaves.texts.append(name)
             leaves.paths.append(path)
             leaves.keys.append("")
-        _walk(value, (*path, name), title if name == "value" and title else name, leaves)
+        key = title if title and name == "value" else name
+        if type(value) is str:
+            _note(value, (*path, name), key, leaves)
+        elif value is not None and type(value) is not bool:
+            _walk(value, (*path, name), key, leaves)
 
 
 @lru_cache(maxsize=8192)
@@ -121,23 +130,29 @@ def _note_rows(depth: int, first: int, leaves: Leaves) -> None:
 
 
 def surroundings(
-    texts: list[str], leaves: Leaves, telling: Callable[[str], bool]
+    texts: list[str],
+    leaves: Leaves,
+    telling: Callable[[str], bool],
+    suspicious: Callable[[str], bool],
 ) -> Callable[[Layer, Builder], None]:
-    """Adds to a layer each text behind its key, and the seams between neighbouring texts."""
+    """Adds to a layer each text behind its key, and the seams between neighbouring texts.
+
+    Most seams hold nothing, so all are read in one go first, and added only if something shows.
+    """
 
     def extra(layer: Layer, into: Builder) -> None:
         for i in leaves.values:
             if leaves.keys[i] and 0 < len(texts[i]) <= 4096 and telling(leaves.keys[i]):
                 into.add(_behind(leaves.keys[i], texts[i], layer.starts[i]), "")
-        for parts in _seams(texts, leaves):
-            into.add(
-                [
-                    Chunk(texts[i][a:b], layer.starts[i] + a, layer.starts[i] + b)
-                    for i, a, b in parts
-                ],
-                "split",
-                split=True,
-            )
+        seams = list(_seams(texts, leaves))
+        if not seams or not suspicious(
+            GAP.join(["".join([texts[i][a:b] for i, a, b in parts]) for parts in seams])
+        ):
+            return
+        starts = layer.starts
+        for parts in seams:
+            chunks = [Chunk(texts[i][a:b], starts[i] + a, starts[i] + b) for i, a, b in parts]
+            into.add(chunks, "split", split=True)
 
     return extra
 
@@ -159,17 +174,30 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
     values = [i for i in leaves.values if texts[i] and not _plain_key(leaves.keys[i])]
     long = [i for i in values if len(texts[i]) > 24]
     tails = {i: size for i in values if (size := _tail(texts[i]))}
-    heads = {i: size for i in values if (size := _head(texts[i]))}
+    heads = _Heads(texts, frozenset(values))
     seen: set[tuple[int, int]] = set()
     for row in (values, long, *leaves.rows):
         for n, pair in enumerate(pairwise(row)):
             if pair[0] not in tails or pair in seen:
                 continue
             seen.add(pair)
-            if pair[1] in heads:
+            if heads[pair[1]]:
                 yield from _chain(texts, tails, heads, row[n : n + _CHAIN])
             if "-----BEGIN " in texts[pair[0]]:
                 yield from _key_chain(texts, row[n : n + _CHAIN])
+
+
+class _Heads(dict[int, int]):
+    """How much of the beginning of each text could be the rest of a value; found when asked."""
+
+    def __init__(self, texts: list[str], among: frozenset[int]) -> None:
+        super().__init__()
+        self._texts = texts
+        self._among = among
+
+    def __missing__(self, i: int) -> int:
+        self[i] = _head(self._texts[i]) if i in self._among else 0
+        return self[i]
 
 
 @lru_cache(maxsize=8192)
@@ -195,13 +223,13 @@ def _head(text: str) -> int:
 
 
 def _chain(
-    texts: list[str], tails: dict[int, int], heads: dict[int, int], row: Sequence[int]
+    texts: list[str], tails: dict[int, int], heads: _Heads, row: Sequence[int]
 ) -> Iterator[list[Part]]:
     """Two texts, three where the second is short, and all that are short in a row."""
     size = len(texts[row[0]])
     parts: list[Part] = [(row[0], size - tails[row[0]], size)]
     for i in row[1:]:
-        if i not in heads:
+        if not heads[i]:
             break
         parts.append((i, 0, heads[i]))
         if len(parts) < 4:
@@ -245,7 +273,7 @@ def _build(node: Any, key: str, new: Iterator[str], cards: Callable[[int], str])
 
 
 def _build_dict(node: dict[str, Any], new: Iterator[str], cards: Callable[[int], str]) -> Any:
-    title = _title(node)
+    title = _title(node) if "value" in node else ""
     built: dict[str, Any] = {}
     same = True
     for name, value in node.items():

@@ -204,7 +204,7 @@ def small(text="ok", **metadata):
 @contextlib.asynccontextmanager
 async def on_bus(url, *, errors=None, **options):
     """A plain nats-py client with the URL's role; what the server complains of goes to `errors`."""
-    import nats
+    from nats.aio.client import Client as Nats
 
     complaints = [] if errors is None else errors
 
@@ -213,9 +213,18 @@ async def on_bus(url, *, errors=None, **options):
 
     role = url.partition("://")[2].partition(":")[0] if "@" in url else ""
     prefix = f"_INBOX_{role}".encode() if role else b"_INBOX"
-    client = await nats.connect(
-        url, inbox_prefix=prefix, error_cb=complain, **{"connect_timeout": 5, **options}
-    )
+    client = Nats()
+    try:
+        await client.connect(
+            url, inbox_prefix=prefix, error_cb=complain, **{"connect_timeout": 5, **options}
+        )
+    except BaseException:
+        await client.close()
+        if client._transport:  # a refused client forgets its socket
+            client._transport.close()
+            with contextlib.suppress(OSError):
+                await client._transport.wait_closed()
+        raise
     try:
         yield client
     finally:

@@ -6,7 +6,7 @@ twin for tests), `adapters.nats` the bus's, `adapters.archive` the archive's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -63,7 +63,8 @@ class AdmittedFeedback:
     episode_id: str | None
     inference_id: str | None
     user_id: str | None
-    principal: str
+    principal: str = ""
+    """Whose key it came with; the door knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,11 @@ class CollectStore(Protocol):
         self, admitted: AdmittedFeedback, *, now: datetime, announce: bool
     ) -> Taken: ...
 
-    async def known(self, hashes: Sequence[bytes]) -> set[bytes]:
-        """Which of these contents are stored already, byte for byte?"""
+    async def echoes(self, stream: str, contents: Mapping[int, bytes]) -> dict[int, bool]:
+        """Which messages (sequence → hash) carry stored content, and does the store know of them?"""
         ...
 
-    async def note_carried(self, stream: str, pairs: Sequence[tuple[int, bytes]]) -> None:
+    async def note_carried(self, stream: str, contents: Mapping[int, bytes]) -> None:
         """Remember which messages of `stream` carry which stored content."""
         ...
 

@@ -16,10 +16,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
+import msgspec
 import uvicorn
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from upswing.adapters.archive import Archive, archive_finished_hours
+from upswing.adapters.children import Children
 from upswing.adapters.nats.bus import Bus, redacted_url
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer, make_folder
@@ -27,10 +29,11 @@ from upswing.adapters.sql.episodes import Episodes
 from upswing.adapters.sql.keys import Keys
 from upswing.adapters.sql.store import SqlStore, open_store
 from upswing.adapters.sql.users import ArchivedCopy, Users
-from upswing.collect.admit import Limits
+from upswing.collect.look import Kind, Refused, Verdict, look
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Collector, Intake, Outcome
 from upswing.collect.steps_service import StepwiseDoor
+from upswing.collect.worker import VERDICTS, limits_of, question, redactor_of
 from upswing.config import Settings, Surroundings
 from upswing.contracts.topics import (
     FEEDBACK,
@@ -41,14 +44,14 @@ from upswing.contracts.topics import (
     TRAJECTORIES,
     TRAJECTORY,
 )
-from upswing.errors import Misuse, Rejected, Transient
+from upswing.errors import Misuse, Transient
 from upswing.http.app import App, Request, Response, Route
 from upswing.http.doors import Doors
 from upswing.http.openapi import document
 from upswing.http.operations import Operations
 from upswing.outbox import Relay
 from upswing.ports import Carried
-from upswing.redact import Redactor, Rule, default_rules
+from upswing.redact import Redactor
 
 log = logging.getLogger(__name__)
 WEAK_KEY = 20
@@ -86,10 +89,18 @@ class Running:
 def make_redactor(settings: Settings) -> Redactor:
     """The built-in rules and the user's own."""
     try:
-        own = tuple(Rule(rule.name, rule.pattern) for rule in settings.redact.rules)
-        return Redactor(rules=default_rules() + own)
+        return redactor_of(settings)
     except ValueError as error:
         raise Misuse(f"A redaction rule of the config cannot be used: {error}") from None
+
+
+def workers_for(cores: int) -> int:
+    """How many children look at messages: one core is left for the rest, one child always runs.
+
+    >>> [workers_for(cores) for cores in (1, 2, 4, 64)]
+    [1, 1, 3, 4]
+    """
+    return max(1, min(4, cores - 1))
 
 
 class Loop:
@@ -106,7 +117,8 @@ class Loop:
         self._address = address
         self._clock = clock
         self._new_id = new_id
-        self._redactor = redactor or make_redactor(settings)
+        self.redactor = redactor or make_redactor(settings)
+        self._in_process = redactor is not None
         self._exits = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
         self._failed = asyncio.Event()
@@ -180,19 +192,17 @@ class Loop:
 
     async def _wire(self) -> None:
         """Make the stages and let them run."""
-        collect = self._settings.collect
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         metrics = CollectMetrics(self.registry)
         self.relay = Relay(self.store, self.bus)
         self._nudges = asyncio.Event()
         self.intake = Intake(
-            self.store, self.users, self._redactor, metrics,
-            limits=Limits(collect.max_bytes, collect.max_depth, collect.window_hours),
+            self.store, self.users, await self._start_looking(), metrics,
             clock=self._clock, new_id=self._new_id, stored=self._stored,
         )  # fmt: skip
         self.steps = StepwiseDoor(
-            self.intake, Episodes(self.store.database), self.store, self.users, self._redactor,
+            self.intake, Episodes(self.store.database), self.store, self.users, self.redactor,
             clock=self._clock, new_id=self._new_id,
         )  # fmt: skip
         place = self._surroundings.storage_path
@@ -208,6 +218,28 @@ class Loop:
         self._run("nudge", self._nudge)
         self._run("upkeep", self._upkeep)
 
+    async def _start_looking(self) -> Callable[[Kind, bytes], Awaitable[Verdict]]:
+        """In children of ours, unless the redactor is somebody's own and cannot move there."""
+        limits = limits_of(self._settings)
+        if self._in_process:
+
+            async def look_here(kind: Kind, raw: bytes) -> Verdict:
+                return look(kind, raw, self.redactor, limits)
+
+            return look_here
+        greeting = question("s", msgspec.msgpack.encode(self._settings))
+        children = Children(workers_for(os.cpu_count() or 1), "upswing.collect.worker", greeting)
+        self._exits.push_async_callback(children.stop)
+        await children.start()
+
+        async def look_there(kind: Kind, raw: bytes) -> Verdict:
+            if len(raw) > limits.max_bytes:  # no need to send it over to be told so
+                return look(kind, raw, self.redactor, limits)
+            verdict: Verdict = VERDICTS.decode(await children.ask(question(kind, raw)))
+            return verdict
+
+        return look_there
+
     async def _take_trajectory(self, carried: Carried) -> Outcome:
         return await self.intake.trajectory(
             carried.payload, door="nats", stream_seq=carried.seq, deliveries=carried.deliveries
@@ -218,13 +250,9 @@ class Loop:
             carried.payload, door="nats", principal="bus", deliveries=carried.deliveries
         )
 
-    async def _bury(self, carried: Carried, error: Rejected) -> Outcome:
+    async def _bury(self, carried: Carried, refused: Refused) -> Outcome:
         return await self.intake.bury(
-            carried.payload,
-            error,
-            door="nats",
-            subject=carried.subject,
-            deliveries=carried.deliveries,
+            refused, door="nats", subject=carried.subject, deliveries=carried.deliveries
         )
 
     def _stored(self) -> None:
@@ -288,12 +316,14 @@ class Loop:
 
     async def _serve(self) -> str:
         operations = Operations(
-            self.store, self.keys, self.users, self.intake, self._redactor, self.registry,
+            self.store, self.keys, self.users, self.intake, self.redactor, self.registry,
             sweep=self.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
         )  # fmt: skip
-        routes = [*Doors(self.intake, self.steps).routes(), *operations.routes()]
-        spec = json.dumps(document(routes)).encode()
+        routes = [
+            *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
+            *operations.routes(),
+        ]
 
         async def openapi(_: Request) -> Response:
             return Response(200, spec)
@@ -302,11 +332,12 @@ class Loop:
         routes.append(
             Route("GET", "/openapi.json", "This document.", openapi, frozenset(), answers=about)
         )
+        spec = json.dumps(document(routes)).encode()
         self.app = App(routes, self.keys)
         listener = listen(self._address.host, self._address.port)
         server = _Server(
             uvicorn.Config(
-                self.app, lifespan="off", access_log=False, log_config=None, http="httptools",
+                self.app, lifespan="off", access_log=False, log_config=None, http="httptools", proxy_headers=False,
                 server_header=False, date_header=False, timeout_graceful_shutdown=5, backlog=2048,
             )
         )  # fmt: skip
@@ -343,11 +374,12 @@ class Loop:
 
     async def stop(self) -> None:
         """Take everything down, in reverse; what was acknowledged is on the disk already."""
-        with contextlib.suppress(StopIteration):
-            background = [task for task in self._tasks if task.get_name() != "http"]
+        background = {task for task in self._tasks if task.get_name() != "http"}
+        while background:
+            # More than once: Python 3.11's `wait_for` loses a cancellation that meets its result.
             for task in background:
                 task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
+            _, background = await asyncio.wait(background, timeout=0.5)
         await self._exits.aclose()
 
     async def run_until_signalled(self, started: Callable[[Running], None]) -> int:

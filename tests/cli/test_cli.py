@@ -6,8 +6,8 @@ import sys
 import time
 
 import pytest
-
 from tests.support import cli, raw, trajectory
+
 from upswing.contracts.steps import row_of_trajectory, stamp
 from upswing.runtime import now
 

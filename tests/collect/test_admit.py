@@ -2,7 +2,6 @@
 
 import copy
 import json
-from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +9,9 @@ from hypothesis import strategies as st
 from tests.support import raw, trajectory
 
 from upswing.collect.admit import Limits, admit, admit_feedback
-from upswing.collect.bury import dead_letter, payload_of
+from upswing.collect.bury import payload_of
 from upswing.collect.enrich import complexity_of, domain_of
+from upswing.collect.look import Kind, look
 from upswing.contracts import Feedback, decode_trajectory
 from upswing.contracts.dead import PAYLOAD_LIMIT
 from upswing.contracts.examples import EXAMPLES
@@ -177,19 +177,14 @@ def test_when_the_redactor_fails_nothing_is_kept():
         def tree(self, *_):
             raise RedactionFailed("no")
 
-    with pytest.raises(Rejected) as caught:
-        admit(raw(trajectory()), Failing(), LIMITS)
-    letter = dead_letter(
-        b"anything", caught.value, Failing(), subject="s", deliveries=1,
-        dead_id="b9c0f6f4-6a47-4f5e-a5f0-5d5e1d7c3c22", now=datetime(2026, 1, 1, tzinfo=UTC),
-    )  # fmt: skip
-    assert caught.value.reason is Reason.REDACTION_FAILED
-    assert not letter.payload
+    refused = look(Kind.TRAJECTORY, raw(trajectory()), Failing(), LIMITS)
+    assert refused.reason is Reason.REDACTION_FAILED
+    assert refused.payload is None
 
 
 def test_feedback_is_redacted_but_stays_addressed():
     said = EXAMPLES[Feedback] | {"comment": "mail bob@example.org", "user_id": "bob@example.org"}
-    admitted, redacted = admit_feedback(raw(said), REDACTOR, LIMITS, "key")
+    admitted, redacted = admit_feedback(raw(said), REDACTOR, LIMITS)
     assert redacted
     assert b"bob@" not in admitted.body
     assert admitted.trajectory_id == said["trajectory_id"]

@@ -10,6 +10,7 @@ from tests.support import raw, trajectory
 
 from upswing.adapters.sql.users import Users
 from upswing.collect.admit import Limits
+from upswing.collect.look import look
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import DEATHS_TO_POISON, Collector, Intake
 from upswing.contracts.topics import TRAJECTORIES, TRAJECTORY
@@ -54,8 +55,8 @@ class Bench:
         self.users = Users(store.database)
         self.registry = CollectorRegistry()
         self.intake = Intake(
-            store, self.users, REDACTOR, CollectMetrics(self.registry),
-            limits=Limits(), clock=lambda: NOW, new_id=uuid.uuid4,
+            store, self.users, self._look, CollectMetrics(self.registry),
+            clock=lambda: NOW, new_id=uuid.uuid4,
         )  # fmt: skip
         self.stream = Stream()
         self.collector = Collector(None, self.stream, store, self._take, self._bury)
@@ -65,13 +66,12 @@ class Bench:
             carried.payload, door="nats", stream_seq=carried.seq, deliveries=carried.deliveries
         )
 
-    async def _bury(self, carried, error):
+    async def _look(self, kind, message):
+        return look(kind, message, REDACTOR, Limits())
+
+    async def _bury(self, carried, refused):
         return await self.intake.bury(
-            carried.payload,
-            error,
-            door="nats",
-            subject=carried.subject,
-            deliveries=carried.deliveries,
+            refused, door="nats", subject=carried.subject, deliveries=carried.deliveries
         )
 
     def delivery(self, payload, *, seq=1, deliveries=1):

@@ -9,8 +9,8 @@ import signal
 
 import nats
 import pytest
-
 from tests.support import Client, alive, on_bus, raw, rows, small, until
+
 from upswing.contracts.topics import TRAJECTORY
 
 pytestmark = pytest.mark.live

@@ -8,8 +8,8 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig
 from nats.js.errors import APIError
-
 from tests.support import on_bus, raw, small, until
+
 from upswing.contracts.topics import DEAD, ROLES, TOPICS, TRAJECTORIES, TRAJECTORY
 
 pytestmark = pytest.mark.live
@@ -41,15 +41,15 @@ PUBLISHED = [subject for subject in MAY if ">" not in subject]
 
 
 def test_the_table_of_topics_is_the_table_of_this_test():
-    topics = {
-        topic.subject: (set(topic.publishers), set(topic.subscribers)) for topic in TOPICS
-    }
+    topics = {topic.subject: (set(topic.publishers), set(topic.subscribers)) for topic in TOPICS}
     topics["agent.rl.dead.collect"] = topics.pop(DEAD)
     assert topics == {subject: MAY[subject] for subject in topics}
     assert set(ROLES) == STAGES | {AGENT, READER}
 
 
-REFUSAL = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"', re.IGNORECASE)
+REFUSAL = re.compile(
+    r'permissions violation for (publish|subscription) to "([^"]+)"', re.IGNORECASE
+)
 
 
 async def denied(client, errors):
@@ -90,21 +90,20 @@ async def test_what_is_denied_is_not_delivered(loop):
         assert (await heard.next_msg(5)).data == b"real"
 
 
-@pytest.mark.parametrize("role", [*ROLES, "operator"])
-async def test_a_wrong_password_is_refused(loop, role):
-    good = loop.running.nats_urls[role]
-    password = good.partition("://")[2].partition("@")[0].partition(":")[2]
-    for bad in (good.replace(password, "guess"), good.replace(f"{role}:{password}@", "")):
-        with pytest.raises((nats.errors.Error, OSError), match="(?i)authorization"):
-            async with on_bus(bad, allow_reconnect=False, max_reconnect_attempts=0):
-                pass
+async def test_a_wrong_password_is_refused(loop):
+    for role, good in loop.running.nats_urls.items():
+        password = good.partition("://")[2].partition("@")[0].partition(":")[2]
+        for bad in (good.replace(password, "guess"), good.replace(f"{role}:{password}@", "")):
+            with pytest.raises((nats.errors.Error, OSError), match="(?i)authorization"):
+                async with on_bus(bad, allow_reconnect=False):
+                    pass
 
 
 async def refused(client, errors, request):
     """The request gets no answer, and the server says why."""
     errors.clear()
     with pytest.raises((TimeoutError, nats.errors.Error, APIError)):
-        await request()
+        await asyncio.wait_for(request(), 0.5)
     await until(
         lambda: any("permissions violation" in error.lower() for error in errors),
         5,

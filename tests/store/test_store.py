@@ -96,14 +96,17 @@ async def test_the_outbox_holds_what_was_announced_until_the_bus_has_it(store):
 async def test_known_content_is_recognised_by_its_bytes(store):
     row = admitted()
     await take(store, row)
-    assert await store.known([row.content_hash, b"x" * 32]) == {row.content_hash}
-    assert await store.known([]) == set()
+    messages = {7: row.content_hash, 8: b"x" * 32, 9: row.content_hash}
+    assert await store.echoes("RL_TRAJECTORIES", messages) == {7: False, 9: False}
+    await store.note_carried("RL_TRAJECTORIES", {7: row.content_hash})
+    assert await store.echoes("RL_TRAJECTORIES", messages) == {7: True, 9: False}
+    assert await store.echoes("RL_TRAJECTORIES", {}) == {}
 
 
 async def test_feedback_is_stored_once(store):
     made = EXAMPLES[Feedback]
-    first, _ = admit_feedback(raw(made), REDACTOR, Limits(), "key-1")
-    other, _ = admit_feedback(raw(made | {"rating": 1}), REDACTOR, Limits(), "key-1")
+    first, _ = admit_feedback(raw(made), REDACTOR, Limits())
+    other, _ = admit_feedback(raw(made | {"rating": 1}), REDACTOR, Limits())
     assert await store.take_feedback(first, now=NOW, announce=True) is Taken.STORED
     assert await store.take_feedback(first, now=NOW, announce=True) is Taken.KNOWN
     assert await store.take_feedback(other, now=NOW, announce=True) is Taken.CONFLICT
@@ -181,7 +184,6 @@ async def test_erasure_removes_every_trace_and_remembers_only_the_ids(store):
         raw(EXAMPLES[Feedback] | {"trajectory_id": mine.trajectory_id, "user_id": "u3"}),
         REDACTOR,
         Limits(),
-        "k",
     )
     await store.take_feedback(word, now=NOW, announce=True)
     letter = DeadLetter(

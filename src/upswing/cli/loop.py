@@ -27,23 +27,21 @@ def up(arguments: argparse.Namespace) -> int:
     """Run until a signal comes."""
     from upswing.config import read_settings, read_surroundings
     from upswing.logs import set_up_logging
-    from upswing.runtime import Address, Loop, Running, make_redactor
+    from upswing.runtime import Address, Loop, Running
 
-    settings = read_settings(arguments.data, os.environ)
-    surroundings = read_surroundings(os.environ)
-    redactor = make_redactor(settings)
-    set_up_logging(redactor)
-    address = Address(arguments.host, arguments.port, arguments.gateway_port, arguments.nats_port)
+    loop = Loop(
+        arguments.data,
+        read_settings(arguments.data, os.environ),
+        read_surroundings(os.environ),
+        Address(arguments.host, arguments.port, arguments.gateway_port, arguments.nats_port),
+    )
+    set_up_logging(loop.redactor)
 
     def started(running: Running) -> None:
         print(f"Upswing is up at {running.http_url}, data in {running.data}.", flush=True)
         print("`upswing info` says how to reach it; Ctrl-C stops it.", flush=True)
 
-    async def run() -> int:
-        loop = Loop(arguments.data, settings, surroundings, address, redactor=redactor)
-        return await loop.run_until_signalled(started)
-
-    return run_async(run())
+    return run_async(loop.run_until_signalled(started))
 
 
 def info(arguments: argparse.Namespace) -> int:

@@ -41,11 +41,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What came in, cleaned; `redacted` tells whether the raw form must be erased."""
+    """What came in, cleaned, and how much was redacted in it."""
 
     admitted: Admitted
-    redacted: bool
     findings: int
+
+    @property
+    def redacted(self) -> bool:
+        """Whether the raw form must be erased."""
+        return self.findings > 0
 
 
 def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
@@ -59,13 +63,11 @@ def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
         clean = redact_trajectory(tree, redactor)
     body = canonical(clean.tree)
     admitted = enrich(trajectory, clean.tree, body, sha256(body).digest(), limits.window_hours)
-    return Admission(admitted, redacted=clean.findings > 0, findings=clean.findings)
+    return Admission(admitted, clean.findings)
 
 
-def admit_feedback(
-    raw: bytes, redactor: Redactor, limits: Limits, principal: str
-) -> tuple[AdmittedFeedback, bool]:
-    """The feedback in `raw`, fit to be stored, and whether it had to be redacted."""
+def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[AdmittedFeedback, int]:
+    """The feedback in `raw`, fit to be stored, and how much was redacted in it."""
     check_size(raw, limits)
     feedback = decode(Feedback, raw)
     tree: dict[str, Any] = msgspec.to_builtins(feedback)
@@ -81,9 +83,8 @@ def admit_feedback(
         episode_id=clean.tree.get("episode_id"),
         inference_id=clean.tree.get("inference_id"),
         user_id=clean.tree.get("user_id"),
-        principal=principal,
     )
-    return admitted, clean.findings > 0
+    return admitted, clean.findings
 
 
 def check_size(raw: bytes, limits: Limits) -> None:

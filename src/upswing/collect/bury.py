@@ -1,17 +1,13 @@
-"""What is left of a message that could not be taken? A dead letter: redacted, bounded, explained."""
+"""What may be kept of a message that could not be taken? Redacted text, and not much of it."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from hashlib import sha256
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
-from upswing.contracts import DeadLetter, canonical
+from upswing.contracts import canonical
 from upswing.contracts.dead import PAYLOAD_LIMIT
-from upswing.errors import Reason, Rejected
 from upswing.redact import RedactionFailed, Redactor
 
 _LOOKED_AT = 1024 * 1024
@@ -20,36 +16,17 @@ _MARGIN = 4096
 """Characters dropped where we cut, so that half a secret is not left at the edge."""
 
 
-def dead_letter(
-    raw: bytes,
-    error: Rejected,
-    redactor: Redactor,
-    *,
-    subject: str,
-    deliveries: int,
-    dead_id: UUID,
-    now: datetime,
-) -> DeadLetter:
-    """The dead letter of `raw`. What cannot be redacted is left out, never kept as it was."""
-    payload = None if error.reason is Reason.REDACTION_FAILED else payload_of(raw, redactor)
-    return DeadLetter(
-        dead_id=dead_id,
-        timestamp=now,
-        subject=subject,
-        reason=error.reason.value,
-        detail=_sentence(error.detail, redactor),
-        deliveries=max(1, deliveries),
-        payload=msgspec.UNSET if payload is None else payload,
-        sha256=sha256(raw).hexdigest(),
-    )
-
-
 def payload_of(raw: bytes, redactor: Redactor) -> str | None:
     """`raw` as redacted text of at most 64 KB; None when it cannot be redacted."""
     try:
         text = _redacted_text(raw, redactor)
     except RedactionFailed:
         return None
+    return cut(text)
+
+
+def cut(text: str) -> str:
+    """The first 64 KB of a text that is clean already."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= PAYLOAD_LIMIT:
         return text
@@ -73,7 +50,7 @@ def _redacted_text(raw: bytes, redactor: Redactor) -> str:
     return clean if whole else clean[:-_MARGIN]
 
 
-def _sentence(detail: str, redactor: Redactor) -> str:
+def sentence_of(detail: str, redactor: Redactor) -> str:
     """The detail may quote the message, so it is redacted too."""
     try:
         return str(redactor.text(detail[:1000]).value)

@@ -16,26 +16,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
 from uuid import UUID
 
-from upswing.collect.admit import Admission, Limits, admit, admit_feedback
-from upswing.collect.bury import dead_letter
+from msgspec import UNSET
+
+from upswing.collect.bury import cut
+from upswing.collect.look import Kind, Passed, PassedFeedback, Refused, Verdict, digest
 from upswing.collect.metrics import CollectMetrics
+from upswing.contracts import DeadLetter
 from upswing.contracts.topics import FEEDBACK, TRAJECTORY
-from upswing.errors import Conflict, Reason, Rejected, Transient
+from upswing.errors import Reason, Rejected, Transient
 from upswing.ports import Carried, CollectStore, Taken
-from upswing.redact import Redactor
 
 log = logging.getLogger(__name__)
 STAGE = "collect"
 DEATHS_TO_POISON = 4
 FETCH = 256
-LARGE = 256 * 1024
-"""A larger message is looked at in a thread, so that it does not hold up the others."""
 
 
 class OptOuts(Protocol):
@@ -67,19 +67,17 @@ class Intake:
         self,
         store: CollectStore,
         optouts: OptOuts,
-        redactor: Redactor,
+        look: Callable[[Kind, bytes], Awaitable[Verdict]],
         metrics: CollectMetrics,
         *,
-        limits: Limits,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
         stored: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._optouts = optouts
-        self._redactor = redactor
+        self._look = look
         self._metrics = metrics
-        self.limits = limits
         self._clock = clock
         self._new_id = new_id
         self._stored = stored
@@ -94,77 +92,93 @@ class Intake:
         deliveries: int = 1,
     ) -> Outcome:
         """Take a trajectory: stored once, or dropped, or buried with a reason."""
-        try:
-            admission = await self._admitted(raw)
-            admitted = admission.admitted
-            self._metrics.redacted(admission.findings)
-            if self._optouts.opted_out(admitted.user_id):
-                self._metrics.taken(door, Taken.OPTED_OUT)
-                return Outcome(Taken.OPTED_OUT, id=admitted.trajectory_id, erase=True)
-            taken = await self._store.take(
-                admitted,
-                door=door,
-                now=self._clock(),
-                stream_seq=None if admission.redacted else stream_seq,
-                announce=stream_seq is None or admission.redacted,
+        verdict = await self._look(Kind.TRAJECTORY, raw)
+        if not isinstance(verdict, Passed):
+            return await self.bury(
+                _refused(verdict), door=door, subject=subject, deliveries=deliveries
             )
-            if taken is Taken.CONFLICT:
-                raise Conflict(f"Trajectory {admitted.trajectory_id} is known with other content.")
-        except Rejected as error:
-            return await self._refuse(raw, error, door=door, subject=subject, deliveries=deliveries)
+        row, redacted = verdict.admitted, verdict.findings > 0
+        self._metrics.redacted(verdict.findings)
+        if self._optouts.opted_out(row.user_id):
+            self._metrics.taken(door, Taken.OPTED_OUT)
+            return Outcome(Taken.OPTED_OUT, id=row.trajectory_id, erase=True)
+        taken = await self._store.take(
+            row,
+            door=door,
+            now=self._clock(),
+            stream_seq=None if redacted else stream_seq,
+            announce=stream_seq is None or redacted,
+        )
+        if taken is Taken.CONFLICT:
+            known = f"Trajectory {row.trajectory_id} is known with other content."
+            return await self.bury(
+                _conflict(known, raw, row.body), door=door, subject=subject, deliveries=deliveries
+            )
         self._metrics.taken(door, taken)
         if taken is Taken.STORED:
-            self._metrics.stored(admitted.agent_type, admitted.domain, admitted.turns)
+            self._metrics.stored(row.agent_type, row.domain, row.turns)
             self._stored()
-        return Outcome(
-            taken, id=admitted.trajectory_id, erase=admission.redacted or taken is Taken.ERASED
-        )
+        return Outcome(taken, id=row.trajectory_id, erase=redacted or taken is Taken.ERASED)
 
     async def feedback(
         self, raw: bytes, *, door: str, principal: str, subject: str = FEEDBACK, deliveries: int = 1
     ) -> Outcome:
         """Take a user's word."""
-        try:
-            admitted, redacted = admit_feedback(raw, self._redactor, self.limits, principal)
-            if self._optouts.opted_out(admitted.user_id):
-                self._metrics.taken(door, Taken.OPTED_OUT)
-                return Outcome(Taken.OPTED_OUT, id=admitted.feedback_id, erase=True)
-            announce = door != "nats" or redacted
-            taken = await self._store.take_feedback(admitted, now=self._clock(), announce=announce)
-            if taken is Taken.CONFLICT:
-                raise Conflict(f"Feedback {admitted.feedback_id} is known with other content.")
-        except Rejected as error:
-            return await self._refuse(raw, error, door=door, subject=subject, deliveries=deliveries)
+        verdict = await self._look(Kind.FEEDBACK, raw)
+        if not isinstance(verdict, PassedFeedback):
+            return await self.bury(
+                _refused(verdict), door=door, subject=subject, deliveries=deliveries
+            )
+        word, redacted = replace(verdict.admitted, principal=principal), verdict.findings > 0
+        self._metrics.redacted(verdict.findings)
+        if self._optouts.opted_out(word.user_id):
+            self._metrics.taken(door, Taken.OPTED_OUT)
+            return Outcome(Taken.OPTED_OUT, id=word.feedback_id, erase=True)
+        announce = door != "nats" or redacted
+        taken = await self._store.take_feedback(word, now=self._clock(), announce=announce)
+        if taken is Taken.CONFLICT:
+            known = f"Feedback {word.feedback_id} is known with other content."
+            return await self.bury(
+                _conflict(known, raw, word.body), door=door, subject=subject, deliveries=deliveries
+            )
         self._metrics.taken(door, f"feedback_{taken}")
         if taken is Taken.STORED:
             self._stored()
-        return Outcome(taken, id=admitted.feedback_id, erase=redacted)
+        return Outcome(taken, id=word.feedback_id, erase=redacted)
 
     async def bury(
-        self, raw: bytes, error: Rejected, *, door: str, subject: str, deliveries: int = 1
+        self, refused: Refused, *, door: str, subject: str, deliveries: int = 1
     ) -> Outcome:
-        """Refuse a message that another part found wanting."""
-        return await self._refuse(raw, error, door=door, subject=subject, deliveries=deliveries)
-
-    async def _admitted(self, raw: bytes) -> Admission:
-        if len(raw) > LARGE:
-            return await asyncio.to_thread(admit, raw, self._redactor, self.limits)
-        return admit(raw, self._redactor, self.limits)
-
-    async def _refuse(
-        self, raw: bytes, error: Rejected, *, door: str, subject: str, deliveries: int
-    ) -> Outcome:
-        letter = dead_letter(
-            raw, error, self._redactor,
-            subject=subject, deliveries=deliveries, dead_id=self._new_id(), now=self._clock(),
-        )  # fmt: skip
+        """Keep a dead letter of a message that can never be taken."""
+        letter = DeadLetter(
+            dead_id=self._new_id(),
+            timestamp=self._clock(),
+            subject=subject,
+            reason=refused.reason.value,
+            detail=refused.detail,
+            deliveries=max(1, deliveries),
+            payload=UNSET if refused.payload is None else refused.payload,
+            sha256=refused.sha256,
+        )
         await self._store.bury(letter, stage=STAGE)
-        self._metrics.refused(door, error.reason)
+        self._metrics.refused(door, refused.reason)
         self._stored()
         log.info(
-            "refused: %s", letter.detail, extra={"action": "refuse", "reason": error.reason.value}
+            "refused: %s",
+            refused.detail,
+            extra={"action": "refuse", "reason": refused.reason.value},
         )
-        return Outcome(None, rejected=error, erase=True)
+        return Outcome(None, rejected=Rejected(refused.reason, refused.detail), erase=True)
+
+
+def _refused(verdict: Verdict) -> Refused:
+    if isinstance(verdict, Refused):
+        return verdict
+    raise TypeError(f"a {type(verdict).__name__} came back for another kind of message")
+
+
+def _conflict(sentence: str, raw: bytes, clean: bytes) -> Refused:
+    return Refused(Reason.CONFLICT, sentence, digest(raw), cut(clean.decode()))
 
 
 class Delivery(Protocol):
@@ -193,7 +207,7 @@ class Collector:
         bus: Erases,
         store: CollectStore,
         take: Callable[[Carried], Awaitable[Outcome]],
-        bury: Callable[[Carried, Rejected], Awaitable[Outcome]],
+        bury: Callable[[Carried, Refused], Awaitable[Outcome]],
     ) -> None:
         self._pull = pull
         self._bus = bus
@@ -235,18 +249,17 @@ class Collector:
 
     async def _pass_known(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
         """Ack what is stored byte for byte already: our own announcements come back this way."""
-        hashes = [sha256(delivery.carried.payload).digest() for delivery in deliveries]
-        known = await self._store.known(hashes)
-        echoes = [
-            (delivery.carried.seq, content)
-            for delivery, content in zip(deliveries, hashes, strict=True)
-            if content in known
-        ]
-        if echoes:
-            await self._store.note_carried(deliveries[0].carried.stream, echoes)
+        stream = deliveries[0].carried.stream
+        contents = {
+            delivery.carried.seq: sha256(delivery.carried.payload).digest()
+            for delivery in deliveries
+        }
+        echoes = await self._store.echoes(stream, contents)
+        if strange := {seq: contents[seq] for seq, noted in echoes.items() if not noted}:
+            await self._store.note_carried(stream, strange)
         rest = []
-        for delivery, content in zip(deliveries, hashes, strict=True):
-            if content in known:
+        for delivery in deliveries:
+            if delivery.carried.seq in echoes:
                 await delivery.ack()
             else:
                 rest.append(delivery)
@@ -258,8 +271,10 @@ class Collector:
         try:
             deaths = 1 + await self._store.begin_attempt(carried.stream, carried.seq)
             if deaths >= DEATHS_TO_POISON:
-                error = Rejected(Reason.POISON, f"Whoever took it died, {deaths} times.")
-                await self._finish(delivery, await self._bury(carried, error))
+                # Nobody looks at it again, so nothing of it is kept but its hash.
+                sentence = f"Whoever took it died, {deaths} times."
+                poison = Refused(Reason.POISON, sentence, digest(carried.payload))
+                await self._finish(delivery, await self._bury(carried, poison))
             else:
                 await self._settle(delivery)
             await self._store.end_attempt(carried.stream, carried.seq)

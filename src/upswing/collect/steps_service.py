@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from upswing.collect.look import refusal
 from upswing.collect.service import Intake, OptOuts, Outcome
 from upswing.collect.stepwise import (
     LOOK_BACK,
@@ -208,4 +209,6 @@ class StepwiseDoor:
         return known
 
     async def _refuse(self, raw: bytes, error: Rejected, where: str) -> Outcome:
-        return await self._intake.bury(raw, error, door=_DOOR, subject=f"/v1/trajectories/{where}")
+        return await self._intake.bury(
+            refusal(raw, error, self._redactor), door=_DOOR, subject=f"/v1/trajectories/{where}"
+        )

@@ -138,11 +138,12 @@ class App:
         except Exception:
             log.exception("request failed", extra={"action": "request_failed"})
             response = problem(500, "internal", "Something of ours broke; the log says what.")
-        headers = [
-            (b"content-type", response.content_type.encode()),
-            (b"content-length", str(len(response.body)).encode()),
-            *response.headers,
-        ]
+        headers = list(response.headers)
+        if response.status != 204:  # which has no content, so nothing is said about it
+            headers += [
+                (b"content-type", response.content_type.encode()),
+                (b"content-length", str(len(response.body)).encode()),
+            ]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 

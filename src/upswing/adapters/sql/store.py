@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from upswing.adapters.sql.database import (
 )
 from upswing.adapters.sql.schema import migrate
 from upswing.contracts import DeadLetter, decode, encode
-from upswing.contracts.topics import FEEDBACK, TRAJECTORIES, TRAJECTORY
+from upswing.contracts.topics import FEEDBACK, FEEDBACKS, TRAJECTORIES, TRAJECTORY
 from upswing.errors import Misuse
 from upswing.ports import (
     Admitted,
@@ -42,6 +42,14 @@ _INSERT = (
 )
 _SELECT = f"SELECT seq, door, stored_us, {', '.join(_COLUMNS)} FROM trajectories"
 COUNTED = ("trajectories", "rewards", "dead", "jobs", "models", "feedback", "outbox", "optouts")
+
+
+_TABLES = {TRAJECTORIES: ("trajectories", "trajectory_id"), FEEDBACKS: ("feedback", "feedback_id")}
+"""Which rows the messages of a stream tell of, and their key."""
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def micros(moment: datetime) -> int:
@@ -110,30 +118,36 @@ class SqlStore:
 
         return await self.database.write(unit)
 
-    async def known(self, hashes: Sequence[bytes]) -> set[bytes]:
-        """Which of these contents are stored already, byte for byte?"""
-        marks = ", ".join("?" * len(hashes))
+    async def echoes(self, stream: str, contents: Mapping[int, bytes]) -> dict[int, bool]:
+        """Which of these messages carry content that is stored, byte for byte?
 
-        def unit(tx: Tx) -> set[bytes]:
-            found: set[bytes] = set()
-            for table in ("trajectories", "feedback"):
-                sql = f"SELECT content_hash FROM {table} WHERE content_hash IN ({marks})"
-                found.update(bytes(row[0]) for row in tx.rows(sql, tuple(hashes)))
-            return found
+        Given as sequence number → hash. The value tells whether the store knows the message too.
+        """
+        table, _ = _TABLES[stream]
+        hashes, seqs = tuple(set(contents.values())), tuple(contents)
 
-        return await self.database.read(unit) if hashes else set()
+        def unit(tx: Tx) -> dict[int, bool]:
+            sql = f"SELECT content_hash FROM {table} WHERE content_hash IN ({_marks(hashes)})"
+            found = {bytes(row[0]) for row in tx.rows(sql, hashes)}
+            if not found:
+                return {}
+            sql = f"SELECT stream_seq FROM carried WHERE stream = ? AND stream_seq IN ({_marks(seqs)})"
+            carried = {row[0] for row in tx.rows(sql, (stream, *seqs))}
+            return {seq: seq in carried for seq, content in contents.items() if content in found}
 
-    async def note_carried(self, stream: str, pairs: Sequence[tuple[int, bytes]]) -> None:
+        return await self.database.read(unit) if contents else {}
+
+    async def note_carried(self, stream: str, contents: Mapping[int, bytes]) -> None:
         """Remember which messages of `stream` carry which stored content."""
+        table, key = _TABLES[stream]
+        sql = (
+            f"INSERT INTO carried (stream, stream_seq, ref) SELECT ?, ?, {key} FROM {table} "
+            "WHERE content_hash = ? ON CONFLICT DO NOTHING"
+        )
 
         def unit(tx: Tx) -> None:
-            for stream_seq, content_hash in pairs:
-                for table, key in (("trajectories", "trajectory_id"), ("feedback", "feedback_id")):
-                    row = tx.row(
-                        f"SELECT {key} FROM {table} WHERE content_hash = ?", (content_hash,)
-                    )
-                    if row:
-                        _carry(tx, stream, stream_seq, row[0])
+            for seq, content in contents.items():
+                tx.execute(sql, (stream, seq, content))
 
         await self.database.write(unit)
 
@@ -246,13 +260,16 @@ class SqlStore:
 
     async def delivered(self, receipts: Sequence[Receipt]) -> None:
         """The bus has these; remember where, in case they must be erased one day."""
+        sql = (
+            "INSERT INTO carried (stream, stream_seq, ref) SELECT ?, ?, ref FROM outbox "
+            "WHERE seq = ? AND ref IS NOT NULL ON CONFLICT DO NOTHING"
+        )
+        seqs = tuple(receipt.seq for receipt in receipts)
 
         def unit(tx: Tx) -> None:
             for receipt in receipts:
-                row = tx.row("SELECT ref FROM outbox WHERE seq = ?", (receipt.seq,))
-                tx.execute("DELETE FROM outbox WHERE seq = ?", (receipt.seq,))
-                if row and row[0]:
-                    _carry(tx, receipt.stream, receipt.stream_seq, row[0])
+                tx.execute(sql, (receipt.stream, receipt.stream_seq, receipt.seq))
+            tx.execute(f"DELETE FROM outbox WHERE seq IN ({_marks(seqs)})", seqs)
 
         await self.database.write(unit)
 

@@ -1,0 +1,124 @@
+"""How is a question put to a child process, and what if the child dies of it?
+
+Each child answers in the order it was asked, so a queue of waiting callers is all there is to
+know. When a child dies, those who wait for it are told to try again later, and another takes its
+place: whoever asked from the bus counts the deaths (see `collect.service`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections import deque
+from collections.abc import Sequence
+
+from upswing.adapters.processes import die_with_parent
+from upswing.errors import Transient
+
+log = logging.getLogger(__name__)
+_IN_FLIGHT_BYTES = 16 * 1024 * 1024
+"""What may be on its way to one child; beyond it, callers wait their turn."""
+
+
+class Child:
+    """One child process, restarted when it dies."""
+
+    def __init__(self, module: str, greeting: bytes) -> None:
+        self._module = module
+        self._greeting = greeting
+        self._process: asyncio.subprocess.Process | None = None
+        self._waiting: deque[asyncio.Future[bytes]] = deque()
+        self._reader: asyncio.Task[None] | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._starting = asyncio.Lock()
+        self.bytes_in_flight = 0
+        self.deaths = 0
+
+    async def start(self) -> None:
+        async with self._starting:
+            if self._process is not None and self._process.returncode is None:
+                return
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", self._module,
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                preexec_fn=die_with_parent, start_new_session=True,
+            )  # fmt: skip
+            assert self._process.stdin is not None  # noqa: S101 - we asked for a pipe
+            self._process.stdin.write(self._greeting)
+            self._reader = asyncio.create_task(self._read(self._process))
+
+    async def ask(self, question: bytes) -> bytes:
+        """The child's answer; `Transient` when it died before it could give one."""
+        while self.bytes_in_flight > _IN_FLIGHT_BYTES:
+            self._room.clear()
+            await self._room.wait()
+        if self._process is None or self._process.returncode is not None:
+            await self.start()
+        process = self._process
+        if process is None or process.stdin is None:
+            raise Transient("The worker is not running.")
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting.append(answer)
+        self.bytes_in_flight += len(question)
+        try:
+            process.stdin.write(question)
+            return await answer
+        finally:
+            self.bytes_in_flight -= len(question)
+            self._room.set()
+
+    async def stop(self) -> None:
+        if self._process and self._process.returncode is None:
+            if self._process.stdin:
+                self._process.stdin.close()
+            try:
+                await asyncio.wait_for(self._process.wait(), 2)
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
+        if self._reader:
+            await self._reader
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None  # noqa: S101 - we asked for a pipe
+        waiting = self._waiting
+        try:
+            while True:
+                size = int.from_bytes(await process.stdout.readexactly(4), "big")
+                answer = await process.stdout.readexactly(size)
+                future = waiting.popleft()
+                if not future.done():
+                    future.set_result(answer)
+        except (asyncio.IncompleteReadError, ConnectionError, BrokenPipeError):
+            self._died(waiting)
+
+    def _died(self, waiting: deque[asyncio.Future[bytes]]) -> None:
+        self._process, self._waiting = None, deque()
+        if waiting:
+            self.deaths += 1
+            log.warning(
+                "a worker died with %d messages in hand",
+                len(waiting),
+                extra={"action": "worker_died"},
+            )
+        for future in waiting:
+            if not future.done():
+                future.set_exception(Transient("The worker died while it looked at this message."))
+
+
+class Children:
+    """Some children; a question goes to the one with the least to do."""
+
+    def __init__(self, count: int, module: str, greeting: bytes) -> None:
+        self._children: Sequence[Child] = [Child(module, greeting) for _ in range(count)]
+
+    async def start(self) -> None:
+        await asyncio.gather(*(child.start() for child in self._children))
+
+    async def stop(self) -> None:
+        await asyncio.gather(*(child.stop() for child in self._children))
+
+    async def ask(self, question: bytes) -> bytes:
+        return await min(self._children, key=lambda child: child.bytes_in_flight).ask(question)

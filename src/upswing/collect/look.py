@@ -1,0 +1,79 @@
+"""What came in, and what becomes of it? The whole verdict on one message, as a value.
+
+A verdict holds all that is ever kept of a message: its clean form, or why it was refused and what
+of it may be shown. Whoever has the verdict no longer needs the message, so the look at something
+that may be hostile can happen in another process (`upswing.collect.worker`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from hashlib import sha256
+
+import msgspec
+
+from upswing.collect.admit import Limits, admit, admit_feedback
+from upswing.collect.bury import payload_of, sentence_of
+from upswing.errors import Reason, Rejected
+from upswing.ports import Admitted, AdmittedFeedback
+from upswing.redact import Redactor
+
+
+class Kind(StrEnum):
+    """What a message claims to be."""
+
+    TRAJECTORY = "t"
+    FEEDBACK = "f"
+
+
+class Passed(msgspec.Struct, frozen=True, tag=True):
+    """A trajectory that enters; `findings` says how much was redacted in it."""
+
+    admitted: Admitted
+    findings: int
+
+
+class PassedFeedback(msgspec.Struct, frozen=True, tag=True):
+    """A user's word that enters."""
+
+    admitted: AdmittedFeedback
+    findings: int
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """A message that can never be taken: why, and what of it may be kept."""
+
+    reason: Reason
+    detail: str
+    sha256: str
+    payload: str | None = None
+    """Redacted; None when it could not be redacted."""
+
+
+Verdict = Passed | PassedFeedback | Refused
+
+
+def look(kind: Kind, raw: bytes, redactor: Redactor, limits: Limits) -> Verdict:
+    """The verdict on one message."""
+    try:
+        if kind is Kind.TRAJECTORY:
+            admission = admit(raw, redactor, limits)
+            return Passed(admission.admitted, admission.findings)
+        feedback, findings = admit_feedback(raw, redactor, limits)
+    except Rejected as error:
+        return refusal(raw, error, redactor)
+    return PassedFeedback(feedback, findings)
+
+
+def refusal(raw: bytes, error: Rejected, redactor: Redactor) -> Refused:
+    """What is kept of a message that is refused."""
+    payload = None if error.reason is Reason.REDACTION_FAILED else payload_of(raw, redactor)
+    return Refused(error.reason, sentence_of(error.detail, redactor), digest(raw), payload)
+
+
+def digest(raw: bytes) -> str:
+    return sha256(raw).hexdigest()
+
+
+Look = Callable[[Kind, bytes], Verdict]

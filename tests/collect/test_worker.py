@@ -1,0 +1,98 @@
+"""The child that looks at messages: it answers in order, and its death is nobody else's."""
+
+import asyncio
+import io
+import os
+import signal
+
+import msgspec
+import pytest
+
+from tests.support import alive, raw, trajectory, until
+from upswing.adapters.children import Child, Children
+from upswing.collect.look import Kind, Passed, Refused
+from upswing.collect.worker import VERDICTS, question, serve
+from upswing.config import RedactConfig, RedactRule, Settings
+from upswing.contracts import Feedback
+from upswing.contracts.examples import EXAMPLES
+from upswing.errors import Reason, Transient
+
+GREETING = question("s", msgspec.msgpack.encode(Settings()))
+MODULE = "upswing.collect.worker"
+
+
+def answers(*questions, settings=None):
+    greeting = question("s", msgspec.msgpack.encode(settings or Settings()))
+    target = io.BytesIO()
+    serve(io.BytesIO(greeting + b"".join(questions)), target)
+    made, rest = [], target.getvalue()
+    while rest:
+        size = int.from_bytes(rest[:4], "big")
+        made.append(VERDICTS.decode(rest[4 : 4 + size]))
+        rest = rest[4 + size :]
+    return made
+
+
+def test_verdicts_come_in_the_order_of_the_questions():
+    documents = [trajectory() for _ in range(3)]
+    good, bad, other = answers(
+        question(Kind.TRAJECTORY, raw(documents[0])),
+        question(Kind.TRAJECTORY, b"{bad"),
+        question(Kind.FEEDBACK, raw(EXAMPLES[Feedback])),
+    )
+    assert good.admitted.trajectory_id == documents[0]["trajectory_id"]
+    assert isinstance(bad, Refused)
+    assert bad.reason is Reason.MALFORMED
+    assert other.admitted.feedback_id == EXAMPLES[Feedback]["feedback_id"]
+
+
+def test_it_uses_the_settings_it_was_greeted_with():
+    settings = Settings(redact=RedactConfig((RedactRule("badge", "ACME-[0-9]{6}"),)))
+    document = trajectory(metadata={"note": "ACME-123456"})
+    (verdict,) = answers(question(Kind.TRAJECTORY, raw(document)), settings=settings)
+    assert b"<badge-1>" in verdict.admitted.body
+
+
+def test_a_question_that_is_cut_off_ends_it_quietly():
+    assert answers(question(Kind.TRAJECTORY, raw(trajectory()))[:-5]) == []
+
+
+@pytest.fixture
+async def child():
+    made = Child(MODULE, GREETING)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.mark.live
+async def test_many_askers_get_their_own_answers(child):
+    documents = [trajectory() for _ in range(50)]
+    told = await asyncio.gather(*(child.ask(question("t", raw(each))) for each in documents))
+    ids = [VERDICTS.decode(each).admitted.trajectory_id for each in told]
+    assert ids == [document["trajectory_id"] for document in documents]
+
+
+@pytest.mark.live
+async def test_when_it_dies_those_who_wait_are_told_and_the_next_is_answered(child):
+    pid = child._process.pid
+    os.kill(pid, signal.SIGSTOP)
+    waiting = [asyncio.create_task(child.ask(question("t", raw(trajectory())))) for _ in range(5)]
+    await until(lambda: len(child._waiting) == 5)
+    os.kill(pid, signal.SIGKILL)
+    results = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {type(result) for result in results} == {Transient}
+    answer = VERDICTS.decode(await child.ask(question("t", raw(trajectory()))))
+    assert isinstance(answer, Passed)
+    assert child.deaths == 1
+    assert not alive(pid)
+
+
+@pytest.mark.live
+async def test_a_full_child_makes_its_askers_wait_and_still_answers_all():
+    children = Children(2, MODULE, GREETING)
+    await children.start()
+    big = raw(trajectory(metadata={"filler": "word " * 600_000}))
+    told = await asyncio.gather(*(children.ask(question("t", big)) for _ in range(14)))
+    await children.stop()
+    assert all(isinstance(VERDICTS.decode(each), Passed) for each in told)

@@ -1,0 +1,141 @@
+"""Who may ask what? Every endpoint of the running loop with every kind of key."""
+
+import pytest
+from tests.support import Client, Process, files_with, small
+
+pytestmark = pytest.mark.live
+
+AGENT, READER, OPERATOR = "agent", "reader", "operator"
+MAY = {
+    "GET /health": None,
+    "GET /metrics": None,
+    "GET /openapi.json": None,
+    "POST /v1/trajectories": {AGENT, OPERATOR},
+    "POST /v1/trajectories/start": {AGENT, OPERATOR},
+    "POST /v1/trajectories/{trajectory_id}/steps": {AGENT, OPERATOR},
+    "POST /v1/trajectories/{trajectory_id}/end": {AGENT, OPERATOR},
+    "POST /v1/feedback": {AGENT, OPERATOR},
+    "GET /v1/status": {READER, OPERATOR},
+    "GET /v1/trajectories/{trajectory_id}": {READER, OPERATOR},
+    "GET /v1/dead": {READER, OPERATOR},
+    "GET /v1/dead/{dead_id}": {READER, OPERATOR},
+    "POST /v1/dead/{dead_id}/replay": {OPERATOR},
+    "GET /v1/keys": {OPERATOR},
+    "POST /v1/keys": {OPERATOR},
+    "DELETE /v1/keys/{key_id}": {OPERATOR},
+    "PUT /v1/optouts/{user}": {OPERATOR},
+    "DELETE /v1/optouts/{user}": {OPERATOR},
+    "DELETE /v1/users/{user}/data": {OPERATOR},
+}
+"""Endpoint → scopes; None: open to everybody."""
+
+
+async def make_keys(client):
+    """A working key of every scope, and one that was revoked."""
+    made = {}
+    for scope in (AGENT, READER, OPERATOR, "revoked"):
+        wish = {"name": scope, "scope": scope if scope != "revoked" else OPERATOR}
+        status, answer = await client("POST", "/v1/keys", wish)
+        assert status == 201
+        made[scope] = answer["key"]
+    assert (await client("DELETE", f"/v1/keys/{answer['key_id']}"))[0] == 204
+    return made
+
+
+@pytest.fixture
+async def keys(client):
+    return await make_keys(client)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One loop for the whole table, in a process of its own."""
+    process = Process.start(tmp_path_factory.mktemp("access") / "data")
+    try:
+        process.until_ready()
+        yield process.info
+        assert process.stop() == 0
+    finally:
+        process.destroy()
+
+
+@pytest.fixture
+async def shared_client(shared):
+    async with Client(shared["http_url"], shared["key"]) as made:
+        yield made
+
+
+def call(endpoint):
+    method, path = endpoint.split()
+    return method, path.replace("{", "no-such-").replace("}", "")
+
+
+async def test_the_document_and_this_table_name_the_same_endpoints(client):
+    status, document = await client("GET", "/openapi.json", key=None)
+    assert status == 200
+    operations = {
+        f"{method.upper()} {path}": operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert operations.keys() == MAY.keys()
+    for endpoint, scopes in MAY.items():
+        said = operations[endpoint].get("description", "")
+        assert bool(operations[endpoint].get("security")) == (scopes is not None), endpoint
+        assert (scopes or set()) == {scope for scope in (AGENT, READER, OPERATOR) if scope in said}
+
+
+@pytest.mark.parametrize("endpoint", MAY)
+async def test_a_key_opens_what_the_table_says(endpoint, shared_client):
+    keys = await make_keys(shared_client)
+    method, path = call(endpoint)
+    answers = {}
+    for name, key in {
+        "none": None, "unknown": "up_" + "x" * 43, "empty": " ", "operator": keys[OPERATOR],
+        "revoked": keys["revoked"], AGENT: keys[AGENT], READER: keys[READER],
+    }.items():  # fmt: skip
+        answers[name] = (await shared_client(method, path, key=key))[0]
+    if MAY[endpoint] is None:
+        assert set(answers.values()) == {200}
+        return
+    assert {name: answers.pop(name) for name in ("none", "unknown", "empty", "revoked")} == dict.fromkeys(
+        ("none", "unknown", "empty", "revoked"), 401
+    )  # fmt: skip
+    for scope, status in answers.items():
+        if scope in MAY[endpoint]:
+            assert status not in {401, 403}, scope
+            assert status < 500, scope
+        else:
+            assert status == 403, scope
+
+
+async def test_a_refusal_says_what_to_do_and_how_to_ask(client, keys):
+    for key, status, error, words in (
+        (None, 401, "unauthorized", "Send a key"),
+        ("up_guess", 401, "unauthorized", "not known"),
+        (keys["revoked"], 401, "unauthorized", "revoked"),
+        (keys[AGENT], 403, "forbidden", "scope operator"),
+    ):
+        got, answer = await client("GET", "/v1/keys", key=key)
+        assert (got, answer["error"]) == (status, error)
+        assert words in answer["detail"]
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer", "Bearer ", "Basic {key}", "{key}", "bearer\t{key}", "Bearer {key}x"]
+)
+async def test_a_key_in_the_wrong_wrapping_is_no_key(client, header):
+    line = f"Authorization: {header.format(key=client.key)}"
+    assert (await client("GET", "/v1/keys", key=None, headers=(line,)))[0] == 401
+
+
+async def test_a_key_is_shown_once_and_stops_at_once(client, loop, data):
+    _, made = await client("POST", "/v1/keys", {"name": "ci", "scope": "agent"})
+    assert (await client.send(small(), key=made["key"]))[0] == 202
+    _, listed = await client("GET", "/v1/keys")
+    assert made["key_id"] in {key["key_id"] for key in listed["keys"]}
+    assert made["key"] not in str(listed)
+    assert (await client("DELETE", f"/v1/keys/{made['key_id']}"))[0] == 204
+    assert (await client.send(small(), key=made["key"]))[0] == 401
+    assert (await client("DELETE", f"/v1/keys/{made['key_id']}"))[0] == 404, "twice is not found"
+    assert files_with(data, made["key"]) == [], "only its hash is kept"

@@ -1,0 +1,74 @@
+"""Is the OpenAPI document true? Schemathesis asks the running loop everything the document allows."""
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.core.failures import Failure, FailureGroup
+from schemathesis.specs.openapi import checks
+
+from tests.support import Process
+
+pytestmark = pytest.mark.live
+NOT_CHECKED = [
+    checks.positive_data_acceptance,  # turns in order, time that goes on: no JSON Schema says that
+]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One loop for all operations, in a process of its own; it has to outlive all of them."""
+    process = Process.start(tmp_path_factory.mktemp("openapi") / "data")
+    try:
+        process.until_ready()
+        yield process
+        assert process.popen.poll() is None, process.log.read_text()
+        assert "request failed" not in process.log.read_text()
+        assert process.stop() == 0
+    finally:
+        process.destroy()
+
+
+@pytest.fixture
+def document(shared):
+    return schemathesis.openapi.from_url(f"{shared.info['http_url']}/openapi.json")
+
+
+def test_the_document_is_valid_openapi(document):
+    document.validate()
+    raw = document.raw_schema
+    assert raw["openapi"].startswith("3.1")
+    names = [op["operationId"] for methods in raw["paths"].values() for op in methods.values()]
+    assert len(names) == len(set(names))
+    assert len(names) >= 19
+
+
+@pytest.mark.parametrize(
+    "mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"]
+)
+def test_the_loop_does_what_the_document_says(document, shared, mode):
+    """Status codes, content types and answers are as documented, whatever is asked; never a 5xx."""
+    key = {"Authorization": f"Bearer {shared.info['key']}"}
+    lies = []
+    for found in document.get_all_operations():
+        operation = found.ok()
+        try:
+            ask_everything(operation, mode, key)
+        except (FailureGroup, Failure, AssertionError) as lie:
+            lies.append(f"{operation.label}: {lie}")
+        except Unsatisfiable:
+            assert mode is GenerationMode.NEGATIVE, operation.label  # nothing to get wrong
+    assert not lies, "\n\n".join(lies)
+
+
+def ask_everything(operation, mode, key):
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=25, derandomize=True, deadline=None, database=None,
+        phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    def asked(case):
+        case.call_and_validate(headers=key, excluded_checks=NOT_CHECKED)
+
+    asked()

@@ -102,15 +102,19 @@ def postgres_server(tmp_path_factory):
         check=True,
         cwd="/",
     )
-    server = subprocess.Popen(
-        [*user, install / "bin/postgres", "-D", cluster, "-p", str(port), "-h", "127.0.0.1",
-         "-c", "unix_socket_directories=", "-c", "fsync=off"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-    )  # fmt: skip
+    log = base / "log"
+    with log.open("wb") as words:
+        server = subprocess.Popen(
+            [*user, install / "bin/postgres", "-D", cluster, "-p", str(port), "-h", "127.0.0.1",
+             "-c", "unix_socket_directories=", "-c", "fsync=off"],
+            stdout=words, stderr=subprocess.STDOUT, cwd="/",
+        )  # fmt: skip
     url = f"postgresql://upswing@127.0.0.1:{port}/postgres"
     try:
         _until_postgres_answers(url, server)
         yield url
+        assert server.poll() is None, f"PostgreSQL died: {log.read_text()[-2000:]}"
+        assert "PANIC" not in log.read_text(), log.read_text()[-2000:]
     finally:
         server.send_signal(signal.SIGQUIT)
         server.wait(20)

@@ -150,7 +150,12 @@ class CollectStore(Protocol):
         ...
 
     async def take_feedback(
-        self, admitted: AdmittedFeedback, *, now: datetime, announce: bool
+        self,
+        admitted: AdmittedFeedback,
+        *,
+        now: datetime,
+        announce: bool,
+        stream_seq: int | None = None,
     ) -> Taken: ...
 
     async def echoes(self, stream: str, contents: Mapping[int, bytes]) -> dict[int, bool]:

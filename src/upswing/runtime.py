@@ -247,7 +247,11 @@ class Loop:
 
     async def _take_feedback(self, carried: Carried) -> Outcome:
         return await self.intake.feedback(
-            carried.payload, door="nats", principal="bus", deliveries=carried.deliveries
+            carried.payload,
+            door="nats",
+            principal="bus",
+            stream_seq=carried.seq,
+            deliveries=carried.deliveries,
         )
 
     async def _bury(self, carried: Carried, refused: Refused) -> Outcome:

@@ -121,7 +121,14 @@ class Intake:
         return Outcome(taken, id=row.trajectory_id, erase=redacted or taken is Taken.ERASED)
 
     async def feedback(
-        self, raw: bytes, *, door: str, principal: str, subject: str = FEEDBACK, deliveries: int = 1
+        self,
+        raw: bytes,
+        *,
+        door: str,
+        principal: str,
+        subject: str = FEEDBACK,
+        stream_seq: int | None = None,
+        deliveries: int = 1,
     ) -> Outcome:
         """Take a user's word."""
         verdict = await self._look(Kind.FEEDBACK, raw)
@@ -134,8 +141,12 @@ class Intake:
         if self._optouts.opted_out(word.user_id):
             self._metrics.taken(door, Taken.OPTED_OUT)
             return Outcome(Taken.OPTED_OUT, id=word.feedback_id, erase=True)
-        announce = door != "nats" or redacted
-        taken = await self._store.take_feedback(word, now=self._clock(), announce=announce)
+        taken = await self._store.take_feedback(
+            word,
+            now=self._clock(),
+            announce=stream_seq is None or redacted,
+            stream_seq=None if redacted else stream_seq,
+        )
         if taken is Taken.CONFLICT:
             known = f"Feedback {word.feedback_id} is known with other content."
             return await self.bury(

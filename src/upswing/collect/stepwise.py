@@ -88,8 +88,8 @@ def numbered(step: Tree, *, now: datetime, next_number: int) -> Tree:
     number = field(step, "stepNumber")
     if number is None:
         step = step | {"step_number": next_number}
-    elif not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise Rejected(Reason.SCHEMA, "`step_number` is a whole number from 0.")
+    elif not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
+        raise Rejected(Reason.SCHEMA, "`step_number` is a whole number from 0 to 2147483647.")
     return step if field(step, "timestamp") is not None else step | {"timestamp": stamp(now)}
 
 

@@ -190,7 +190,7 @@ class Operations:
 
     async def dead(self, request: Request) -> Response:
         text = request.query.get("limit", "100")
-        if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        if not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= 1000:
             raise Rejected(Reason.SCHEMA, "`limit` is a number from 1 to 1000.")
         found = await self._store.dead(reason=request.query.get("reason"), limit=int(text))
         return answer(200, DeadList([_info(buried) for buried in found]))

@@ -52,7 +52,11 @@ class Tx:
         return found
 
     def _run(self, sql: str, params: tuple[object, ...]) -> Any:
-        return self._connection.execute(_for_postgres(sql) if self.postgres else sql, params)
+        if not self.postgres:
+            return self._connection.execute(sql, params)
+        # PostgreSQL's texts cannot hold a null character; a message's own bytes still do.
+        clean = tuple(p.replace("\0", "\ufffd") if isinstance(p, str) else p for p in params)
+        return self._connection.execute(_for_postgres(sql), clean)
 
 
 Unit = Callable[[Tx], T]

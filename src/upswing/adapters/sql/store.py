@@ -165,7 +165,12 @@ class SqlStore:
     # ── feedback ─────────────────────────────────────────────────────────────────────────────
 
     async def take_feedback(
-        self, admitted: AdmittedFeedback, *, now: datetime, announce: bool
+        self,
+        admitted: AdmittedFeedback,
+        *,
+        now: datetime,
+        announce: bool,
+        stream_seq: int | None = None,
     ) -> Taken:
         """Store a user's word once."""
         values = (*astuple(admitted), micros(now))
@@ -186,12 +191,16 @@ class SqlStore:
                         ref=admitted.feedback_id,
                         payload=admitted.body,
                     )
-                return Taken.STORED
-            row = tx.row(
-                "SELECT content_hash FROM feedback WHERE feedback_id = ?", (admitted.feedback_id,)
-            )
-            same = row is not None and bytes(row[0]) == admitted.content_hash
-            return Taken.KNOWN if same else Taken.CONFLICT
+            else:
+                row = tx.row(
+                    "SELECT content_hash FROM feedback WHERE feedback_id = ?",
+                    (admitted.feedback_id,),
+                )
+                if row is None or bytes(row[0]) != admitted.content_hash:
+                    return Taken.CONFLICT
+            if stream_seq is not None:
+                _carry(tx, FEEDBACKS, stream_seq, admitted.feedback_id)
+            return Taken.STORED if inserted else Taken.KNOWN
 
         return await self.database.write(unit)
 

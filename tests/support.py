@@ -170,6 +170,22 @@ def alive(pid):
     return state != "Z"
 
 
+def family(pid):
+    """The living children of a process, their children, and so on."""
+    children = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(stat.parent.name))
+    found, left = [], [pid]
+    while left:
+        mine = children.get(left.pop(), [])
+        found += mine
+        left += mine
+    return found
+
+
 def cli(*arguments, data=None, stdin=b"", env=None, check=True):
     """Run a command of ours; its finished process."""
     where = ["--data", str(data)] if data else []

@@ -15,11 +15,20 @@ import msgspec
 import nats
 import pytest
 from nats.js.api import StreamConfig
-
 from tests.conftest import running_loop
 from tests.support import (
-    Client, alive, files_with, on_bus, raw, rows, samples, small, trajectory, until,
+    Client,
+    alive,
+    files_with,
+    on_bus,
+    raw,
+    rows,
+    samples,
+    small,
+    trajectory,
+    until,
 )  # fmt: skip
+
 from upswing.adapters.nats.server import binary
 from upswing.config import CollectConfig, Settings, Surroundings
 from upswing.contracts import canonical
@@ -470,16 +479,20 @@ async def test_postgres_holds_the_loop_as_sqlite_does(data, postgres, text):
         assert not loop._failed.is_set()
 
 
+def nats_server(folder):
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [binary(), "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", folder / "js", "--ports_file_dir", folder],
+            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
 @pytest.fixture
 async def foreign(tmp_path):
     """Somebody else's nats-server with JetStream; its URL."""
     folder = tmp_path / "foreign"
     folder.mkdir()
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(
-            [binary(), "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", folder / "js", "--ports_file_dir", folder],
-            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+    server = nats_server(folder)
     ports = folder / f"nats-server_{server.pid}.ports"
 
     def ready():
@@ -563,46 +576,43 @@ RUNNER = """
 async def test_a_message_that_kills_its_taker_is_buried_at_its_fifth_delivery(tmp_path, data):
     script = tmp_path / "runner.py"
     script.write_text(textwrap.dedent(RUNNER))
-    deaths = 0
     innocent = [small(f"innocent {n}") for n in range(30)]
     deadly = small("deadly nightshade")
-    messages = [raw(each) for each in (*innocent[:15], deadly, *innocent[15:])]
-    published = False
-    process = None
+    deaths, process = 0, begin(script, data)
     try:
-        while deaths < 5:
-            process = subprocess.Popen(
-                [sys.executable, script, data], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            if not published:
-                url = (await until(lambda: running(data, process)))["nats_urls"]["agent"]
-                async with on_bus(url) as agent:
-                    for message in messages:
-                        await agent.publish(TRAJECTORY, message)
-                    await agent.flush()
-                published = True
-
-            def over():
-                return process.poll() is not None or dead(data)
-
-            await until(over, 30, "neither dead nor buried")
-            if process.poll() is None:
-                break
+        url = (await until(lambda: running(data, process)))["nats_urls"]["agent"]
+        async with on_bus(url) as agent:
+            for message in (*innocent[:15], deadly, *innocent[15:]):
+                await agent.publish(TRAJECTORY, raw(message))
+            await agent.flush()
+        while await ended(process, data):
             assert process.returncode == 9
             deaths += 1
+            assert deaths <= 4, "it goes on killing"
+            process = begin(script, data)
         assert deaths == 4
-        count = "SELECT count(*) FROM trajectories"
-        await until(lambda: rows(data, count) == [(30,)], 20, "an innocent neighbour is missing")
+        state = "SELECT (SELECT count(*) FROM trajectories), (SELECT count(*) FROM attempts)"
+        await until(lambda: rows(data, state) == [(30, 0)], 20, "a neighbour is missing or marked")
     finally:
-        if process and process.poll() is None:
-            process.terminate()
-            process.wait(20)
+        process.terminate()
+        process.wait(20)
     stored = {row[0] for row in rows(data, "SELECT trajectory_id FROM trajectories")}
     assert stored == {each["trajectory_id"] for each in innocent}
     (letter,) = dead(data)
     assert (letter["reason"], letter["deliveries"]) == ("poison", 5)
-    assert rows(data, "SELECT count(*) FROM attempts") == [(0,)]
+
+
+def begin(script, data):
+    return subprocess.Popen(
+        [sys.executable, script, data], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+async def ended(process, data):
+    """Did the process die, or was something buried first?"""
+    await until(lambda: process.poll() is not None or dead(data), 30, "neither dead nor buried")
+    return process.poll() is not None
 
 
 def running(data, process):

@@ -11,7 +11,6 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi import checks
-
 from tests.support import Process
 
 pytestmark = pytest.mark.live

@@ -14,7 +14,6 @@ from pathlib import Path
 import obstore
 import pytest
 from obstore.store import from_url
-
 from tests.conftest import running_loop
 from tests.support import Client, small, until
 
@@ -158,6 +157,17 @@ def free_ports(how_many):
         return [probe.getsockname()[1] for probe in probes]
 
 
+def begin(folder, ports):
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            [weed(), "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
+             f"-s3.config={folder / 's3.json'}", "-master.telemetry=false",
+             "-master.volumeSizeLimitMB=64", "-volume.max=8",
+             *(f"-{name}={port}" for name, port in ports.items())],
+            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder,
+        )  # fmt: skip
+
+
 @pytest.fixture
 async def s3(tmp_path, monkeypatch):
     """A real S3 server on the loopback; the URL of a bucket in it."""
@@ -177,14 +187,7 @@ async def s3(tmp_path, monkeypatch):
         "filer.port.grpc", "s3.port", "s3.port.grpc",
     )  # fmt: skip
     ports = dict(zip(names, free_ports(len(names)), strict=True))
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(
-            [weed(), "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
-             f"-s3.config={folder / 's3.json'}", "-master.telemetry=false",
-             "-master.volumeSizeLimitMB=64", "-volume.max=8",
-             *(f"-{name}={port}" for name, port in ports.items())],
-            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder,
-        )  # fmt: skip
+    server = begin(folder, ports)
     endpoint = f"http://127.0.0.1:{ports['s3.port']}"
     for name, value in {
         "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_REGION": "us-east-1",

@@ -9,7 +9,7 @@ import signal
 
 import nats
 import pytest
-from tests.support import Client, alive, on_bus, raw, rows, small, until
+from tests.support import Client, alive, family, on_bus, raw, rows, small, until
 
 from upswing.contracts.topics import TRAJECTORY
 
@@ -99,11 +99,20 @@ async def test_thirty_kills_under_load_lose_nothing_that_was_acknowledged(start,
         assert alive(bus)
         if target == "nats-server":
             os.kill(bus, signal.SIGKILL)
-            await until(lambda bus=bus: process.nats_pid not in {None, bus}, 30, "no new bus")
+            await until(lambda bus=bus: load.process.nats_pid not in {None, bus}, 30, "no new bus")
             assert process.popen.poll() is None, "the loop died with its bus"
             continue
-        process.kill_group() if target == "everything" else process.kill()
-        await until(lambda bus=bus: not alive(bus), 10, "the nats-server outlived its parent")
+        relatives = family(process.popen.pid)
+        assert bus in relatives
+        if target == "everything":
+            process.kill_group()
+        else:
+            process.kill()
+        await until(
+            lambda relatives=relatives: not any(map(alive, relatives)),
+            10,
+            "a child outlived its parent",
+        )
         process = load.process = await asyncio.to_thread(start)
     load.end()
     await sending
@@ -115,8 +124,9 @@ async def test_thirty_kills_under_load_lose_nothing_that_was_acknowledged(start,
         60,
         "what was acknowledged is not stored",
     )
+    relatives = family(process.popen.pid)
     assert process.stop() == 0
-    assert not alive(process.nats_pid)
+    assert not any(map(alive, relatives))
     stored = rows(data, known)
     assert len(stored) == len({row[0] for row in stored}), "stored twice"
     assert {row[0] for row in stored} <= load.sent.keys()

@@ -94,7 +94,7 @@ async def test_a_wrong_password_is_refused(loop):
     for role, good in loop.running.nats_urls.items():
         password = good.partition("://")[2].partition("@")[0].partition(":")[2]
         for bad in (good.replace(password, "guess"), good.replace(f"{role}:{password}@", "")):
-            with pytest.raises((nats.errors.Error, OSError), match="(?i)authorization"):
+            with pytest.raises((nats.errors.Error, OSError), match=r"(?i)authorization"):
                 async with on_bus(bad, allow_reconnect=False):
                     pass
 

@@ -132,6 +132,7 @@ class OpenTrajectory:
 
     head: bytes
     steps: tuple[OpenStep, ...]
+    user_id: str | None = None
 
 
 class CollectStore(Protocol):
@@ -166,7 +167,7 @@ class CollectStore(Protocol):
         """Remember which messages of `stream` carry which stored content."""
         ...
 
-    async def bury(self, letter: DeadLetter, *, stage: str) -> None:
+    async def bury(self, letter: DeadLetter, *, stage: str, user_id: str | None = None) -> None:
         """Keep a dead letter and announce it."""
         ...
 

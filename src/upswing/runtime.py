@@ -283,6 +283,7 @@ class Loop:
     async def chores(self) -> None:
         """One round of upkeep."""
         await self.sweep()
+        self._metrics.outbox.set((await self.store.counts())["outbox"])
         await self.users.load()
         await self.keys.load()
         await self.steps.end_stale(timedelta(hours=self._settings.collect.stale_hours))

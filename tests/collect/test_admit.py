@@ -220,3 +220,21 @@ def test_a_long_payload_is_cut_after_it_was_redacted():
     payload = payload_of(junk, REDACTOR)
     assert len(payload.encode()) <= PAYLOAD_LIMIT
     assert "bob@" not in payload
+
+
+@pytest.mark.parametrize(
+    ("junk", "user"),
+    [
+        (b'{"metadata": {"user_id": "u1"}, oops', "u1"),
+        (b'{"userId":"a\\"b\\u00e9"}', 'a"bé'),
+        (b'{"user_id": 7}', None),
+        (b"nothing", None),
+    ],
+)
+def test_a_refused_message_is_known_by_its_user(junk, user):
+    assert look(Kind.TRAJECTORY, junk, REDACTOR, LIMITS).user_id == user
+
+
+def test_a_refused_messages_user_is_a_pseudonym_where_it_must_be():
+    refused = look(Kind.TRAJECTORY, b'{"user_id": "bob@example.org"', REDACTOR, LIMITS)
+    assert refused.user_id == pseudonym("user", "bob@example.org")

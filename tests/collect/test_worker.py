@@ -7,8 +7,8 @@ import signal
 
 import msgspec
 import pytest
-
 from tests.support import alive, raw, trajectory, until
+
 from upswing.adapters.children import Child, Children
 from upswing.collect.look import Kind, Passed, Refused
 from upswing.collect.worker import VERDICTS, question, serve

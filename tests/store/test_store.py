@@ -190,11 +190,17 @@ async def test_erasure_removes_every_trace_and_remembers_only_the_ids(store):
         dead_id=uuid.uuid4(), timestamp=NOW, subject="s", reason="schema", detail="d", deliveries=1,
         payload=json.dumps({"metadata": {"user_id": "u1"}}),
     )  # fmt: skip
-    await store.bury(letter, stage="collect")
+    await store.bury(letter, stage="collect", user_id="u1")
+    book = Episodes(store.database)
+    await book.begin("open", b"{}", "u1", NOW)
+    await book.add("open", OpenStep(1, b"{}", b"h"), (), NOW)
 
     gone = await users.erase("u1", NOW)
 
-    assert (gone.trajectories, gone.feedback, gone.dead_letters) == (1, 1, 1)
+    assert await book.find("open") is None
+    assert await store.take_feedback(word, now=NOW, announce=True) is Taken.ERASED
+
+    assert (gone.trajectories, gone.feedback, gone.dead_letters) == (2, 1, 1)
     assert await store.trajectory(mine.trajectory_id) is None
     assert (await store.trajectory(theirs.trajectory_id)).admitted == theirs
     assert await users.doomed() == [("RL_TRAJECTORIES", 11)]
@@ -207,11 +213,33 @@ async def test_erasure_removes_every_trace_and_remembers_only_the_ids(store):
     assert (await users.doomed(), await users.archived_copies()) == ([], [])
 
 
+async def test_erasing_a_user_touches_no_letter_of_others(store):
+    users = Users(store.database)
+    for name in ("o", "bob"):
+        letter = DeadLetter(
+            dead_id=uuid.uuid4(), timestamp=NOW, subject="o", reason="schema", detail="o",
+            deliveries=1, payload="bob o",
+        )  # fmt: skip
+        await store.bury(letter, stage="collect", user_id=name)
+    assert (await users.erase("o", NOW)).dead_letters == 1
+    assert len(await store.dead()) == 1
+
+
+async def test_what_was_erased_while_on_its_way_to_the_bus_is_erased_there_too(store):
+    users = Users(store.database)
+    row = admitted(metadata={"user_id": "u1"})
+    await take(store, row)
+    (entry,) = await store.outbox()
+    await users.erase("u1", NOW)
+    await store.delivered([Receipt(entry.seq, "RL_TRAJECTORIES", 5)])
+    assert await users.doomed() == [("RL_TRAJECTORIES", 5)]
+
+
 async def test_an_open_trajectory_is_a_notebook(store):
     book = Episodes(store.database)
-    assert await book.begin("t", b"head", NOW) is Taken.STORED
-    assert await book.begin("t", b"head", NOW) is Taken.KNOWN
-    assert await book.begin("t", b"other", NOW) is Taken.CONFLICT
+    assert await book.begin("t", b"head", "u1", NOW) is Taken.STORED
+    assert await book.begin("t", b"head", "u1", NOW) is Taken.KNOWN
+    assert await book.begin("t", b"other", "u1", NOW) is Taken.CONFLICT
     one, two = OpenStep(1, b"one", b"h1"), OpenStep(2, b"two", b"h2")
     assert await book.add("t", one, (), NOW) is Taken.STORED
     assert await book.add("t", one, (), NOW) is Taken.KNOWN

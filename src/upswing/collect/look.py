@@ -7,6 +7,7 @@ that may be hostile can happen in another process (`upswing.collect.worker`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from hashlib import sha256
@@ -18,6 +19,10 @@ from upswing.collect.bury import payload_of, sentence_of
 from upswing.errors import Reason, Rejected
 from upswing.ports import Admitted, AdmittedFeedback
 from upswing.redact import Redactor
+from upswing.redact.identity import identity
+
+_USER = re.compile(rb'"user_?[iI]d"\s{0,9}:\s{0,9}("(?:[^"\\]|\\.){1,400}")')
+_SEARCHED = 1024 * 1024
 
 
 class Kind(StrEnum):
@@ -49,6 +54,8 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
     sha256: str
     payload: str | None = None
     """Redacted; None when it could not be redacted."""
+    user_id: str | None = None
+    """Whose it seems to be, so that erasing a user finds it."""
 
 
 Verdict = Passed | PassedFeedback | Refused
@@ -69,7 +76,29 @@ def look(kind: Kind, raw: bytes, redactor: Redactor, limits: Limits) -> Verdict:
 def refusal(raw: bytes, error: Rejected, redactor: Redactor) -> Refused:
     """What is kept of a message that is refused."""
     payload = None if error.reason is Reason.REDACTION_FAILED else payload_of(raw, redactor)
-    return Refused(error.reason, sentence_of(error.detail, redactor), digest(raw), payload)
+    user = user_of(raw)
+    return Refused(
+        error.reason,
+        sentence_of(error.detail, redactor),
+        digest(raw),
+        payload,
+        None if user is None or payload is None else identity(redactor, "user", user),
+    )
+
+
+def user_of(raw: bytes) -> str | None:
+    """The user that a message names, even if it is too broken to be read.
+
+    >>> user_of(b'{"metadata": {"user_id": "u1"}, oops')
+    'u1'
+    """
+    found = _USER.search(raw[:_SEARCHED])
+    if found is None:
+        return None
+    try:
+        return str(msgspec.json.decode(found[1]))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def digest(raw: bytes) -> str:

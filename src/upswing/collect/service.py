@@ -100,8 +100,7 @@ class Intake:
         row, redacted = verdict.admitted, verdict.findings > 0
         self._metrics.redacted(verdict.findings)
         if self._optouts.opted_out(row.user_id):
-            self._metrics.taken(door, Taken.OPTED_OUT)
-            return Outcome(Taken.OPTED_OUT, id=row.trajectory_id, erase=True)
+            return self.dropped(door, row.trajectory_id)
         taken = await self._store.take(
             row,
             door=door,
@@ -112,7 +111,10 @@ class Intake:
         if taken is Taken.CONFLICT:
             known = f"Trajectory {row.trajectory_id} is known with other content."
             return await self.bury(
-                _conflict(known, raw, row.body), door=door, subject=subject, deliveries=deliveries
+                _conflict(known, raw, row.body, row.user_id),
+                door=door,
+                subject=subject,
+                deliveries=deliveries,
             )
         self._metrics.taken(door, taken)
         if taken is Taken.STORED:
@@ -139,8 +141,7 @@ class Intake:
         word, redacted = replace(verdict.admitted, principal=principal), verdict.findings > 0
         self._metrics.redacted(verdict.findings)
         if self._optouts.opted_out(word.user_id):
-            self._metrics.taken(door, Taken.OPTED_OUT)
-            return Outcome(Taken.OPTED_OUT, id=word.feedback_id, erase=True)
+            return self.dropped(door, word.feedback_id)
         taken = await self._store.take_feedback(
             word,
             now=self._clock(),
@@ -150,12 +151,20 @@ class Intake:
         if taken is Taken.CONFLICT:
             known = f"Feedback {word.feedback_id} is known with other content."
             return await self.bury(
-                _conflict(known, raw, word.body), door=door, subject=subject, deliveries=deliveries
+                _conflict(known, raw, word.body, word.user_id),
+                door=door,
+                subject=subject,
+                deliveries=deliveries,
             )
         self._metrics.taken(door, f"feedback_{taken}")
         if taken is Taken.STORED:
             self._stored()
-        return Outcome(taken, id=word.feedback_id, erase=redacted)
+        return Outcome(taken, id=word.feedback_id, erase=redacted or taken is Taken.ERASED)
+
+    def dropped(self, door: str, key: str) -> Outcome:
+        """Its user does not want to be recorded."""
+        self._metrics.taken(door, Taken.OPTED_OUT)
+        return Outcome(Taken.OPTED_OUT, id=key, erase=True)
 
     async def bury(
         self, refused: Refused, *, door: str, subject: str, deliveries: int = 1
@@ -171,7 +180,7 @@ class Intake:
             payload=UNSET if refused.payload is None else refused.payload,
             sha256=refused.sha256,
         )
-        await self._store.bury(letter, stage=STAGE)
+        await self._store.bury(letter, stage=STAGE, user_id=refused.user_id)
         self._metrics.refused(door, refused.reason)
         self._stored()
         log.info(
@@ -188,8 +197,8 @@ def _refused(verdict: Verdict) -> Refused:
     raise TypeError(f"a {type(verdict).__name__} came back for another kind of message")
 
 
-def _conflict(sentence: str, raw: bytes, clean: bytes) -> Refused:
-    return Refused(Reason.CONFLICT, sentence, digest(raw), cut(clean.decode()))
+def _conflict(sentence: str, raw: bytes, clean: bytes, user_id: str | None) -> Refused:
+    return Refused(Reason.CONFLICT, sentence, digest(raw), cut(clean.decode()), user_id)
 
 
 class Delivery(Protocol):

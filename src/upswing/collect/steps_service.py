@@ -63,7 +63,9 @@ class _Memory:
 class Notebook(Protocol):
     """Where open trajectories are kept."""
 
-    async def begin(self, trajectory_id: str, head: bytes, now: datetime) -> Taken: ...
+    async def begin(
+        self, trajectory_id: str, head: bytes, user_id: str | None, now: datetime
+    ) -> Taken: ...
 
     async def find(
         self, trajectory_id: str, *, last: int | None = None
@@ -72,6 +74,8 @@ class Notebook(Protocol):
     async def add(
         self, trajectory_id: str, step: OpenStep, rewritten: tuple[OpenStep, ...], now: datetime
     ) -> Taken: ...
+
+    async def drop(self, trajectory_id: str, head: bytes) -> None: ...
 
     async def close(self, trajectory_id: str) -> None: ...
 
@@ -112,16 +116,23 @@ class StepwiseDoor:
             start = begin(told, self._redactor, new_id=str(self._new_id()), now=self._clock())
             out = self._optouts.opted_out(start.user_id)
             head = _OPTED_OUT if out else canonical(start.head)
-            taken = await self._notebook.begin(start.trajectory_id, head, self._clock())
+            taken = await self._notebook.begin(
+                start.trajectory_id, head, start.user_id, self._clock()
+            )
             if taken is Taken.CONFLICT:
                 raise Conflict(f"Trajectory {start.trajectory_id} is open with another start.")
         except Rejected as error:
             return await self._refuse(raw, error, "start")
-        return Outcome(Taken.OPTED_OUT if out else taken, id=start.trajectory_id)
+        if out:
+            return self._intake.dropped(_DOOR, start.trajectory_id)
+        return Outcome(taken, id=start.trajectory_id)
 
     async def step(self, trajectory_id: str, raw: bytes) -> Outcome:
         """Add a step."""
         known = await self._open(trajectory_id)
+        if self._optouts.opted_out(known.user_id) and known.head != _OPTED_OUT:
+            await self._notebook.drop(trajectory_id, _OPTED_OUT)
+            return self._intake.dropped(_DOOR, trajectory_id)
         if known.head == _OPTED_OUT:
             return Outcome(Taken.OPTED_OUT, id=trajectory_id)
         try:

@@ -24,6 +24,10 @@ _THIRD, _ANY = "ABEFIJMNQRUVYZcdghklopstwx014589", r"A-Za-z0-9+/_\-"
 _GROUP = f"[{_FIRST}][{_SECOND}][{_THIRD}][{_ANY}]"
 """Four characters of base64 that decode to three printable ones: one group in eleven by chance."""
 
+_STRANGE = (
+    "(?:00[aA][dD]|0[345][0-9a-fA-F]{2}|1[16-9dD][0-9a-fA-F]{2}|2[0-4][0-9a-fA-F]{2}"
+    "|[aA]4[c-fC-F][0-9a-fA-F]|[fF][eEfF][0-9a-fA-F]{2})"
+)
 MARKS: tuple[tuple[str, str, str], ...] = (
     # name, pattern, and what must follow so that a long run is reported once, at its end
     ("base64", f"(?:{_GROUP}){{3}}", f"(?:[^{_FIRST}]|[{_FIRST}][^{_SECOND}]|[{_FIRST}][{_SECOND}][^{_THIRD}]|[{_FIRST}][{_SECOND}][{_THIRD}][^{_ANY}])"),
@@ -32,6 +36,8 @@ MARKS: tuple[tuple[str, str, str], ...] = (
     ("hex-spaced", r"(?:[2-7][0-9a-fA-F](?:[ :\-]|, ?0x| 0x)){7}[2-7][0-9a-fA-F]", ""),
     ("units", "%[2-7][0-9a-fA-F]", ""),
     ("units", r"\\u00[2-7][0-9a-fA-F]", ""),
+    ("units", rf"\\u{_STRANGE}[A-Za-z0-9_\-]", ""),  # look-alikes and invisible ones, where they
+    ("units", rf"[G-Zg-z_\-]\\u{_STRANGE}", ""),  # stand beside ASCII: prose in other scripts does not
     ("units", r"\\x[2-7][0-9a-fA-F]", ""),
     ("units", r"\\U000000[2-7][0-9a-fA-F]", ""),
     ("units", r"\\u\{[2-7][0-9a-fA-F]\}", ""),

@@ -15,14 +15,16 @@ class Episodes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, trajectory_id: str, head: bytes, now: datetime) -> Taken:
+    async def begin(
+        self, trajectory_id: str, head: bytes, user_id: str | None, now: datetime
+    ) -> Taken:
         """Open it; the same start again is known, another start with this id is a conflict."""
 
         def unit(tx: Tx) -> Taken:
             new = tx.execute(
-                "INSERT INTO open_trajectories (trajectory_id, head, updated_us) VALUES (?, ?, ?) "
+                "INSERT INTO open_trajectories (trajectory_id, head, user_id, updated_us) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT DO NOTHING",
-                (trajectory_id, head, micros(now)),
+                (trajectory_id, head, user_id, micros(now)),
             )
             if new:
                 return Taken.STORED
@@ -38,14 +40,15 @@ class Episodes:
 
         def unit(tx: Tx) -> OpenTrajectory | None:
             head = tx.row(
-                "SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,)
+                "SELECT head, user_id FROM open_trajectories WHERE trajectory_id = ?",
+                (trajectory_id,),
             )
             if head is None:
                 return None
             sql = "SELECT step, body, raw_hash FROM open_steps WHERE trajectory_id = ? ORDER BY step DESC"
             rows = tx.rows(sql if last is None else f"{sql} LIMIT {int(last)}", (trajectory_id,))
             steps = tuple(OpenStep(row[0], bytes(row[1]), bytes(row[2])) for row in reversed(rows))
-            return OpenTrajectory(bytes(head[0]), steps)
+            return OpenTrajectory(bytes(head[0]), steps, head[1])
 
         return await self._database.write(unit)
 
@@ -80,6 +83,17 @@ class Episodes:
         if rewritten:
             await self._database.scrub()
         return taken
+
+    async def drop(self, trajectory_id: str, head: bytes) -> None:
+        """Forget what was told so far; `head` says what became of it."""
+
+        def unit(tx: Tx) -> None:
+            tx.execute("DELETE FROM open_steps WHERE trajectory_id = ?", (trajectory_id,))
+            sql = "UPDATE open_trajectories SET head = ? WHERE trajectory_id = ?"
+            tx.execute(sql, (head, trajectory_id))
+
+        await self._database.write(unit)
+        await self._database.scrub()
 
     async def close(self, trajectory_id: str) -> None:
         """Forget the notebook: the trajectory itself is stored now."""

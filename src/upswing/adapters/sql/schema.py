@@ -64,10 +64,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             count INTEGER NOT NULL,
             PRIMARY KEY (stream, stream_seq)
         )""",
-        # Ids whose data was erased on a user's wish, so that no late copy brings it back;
-        # `archived` while a copy may still lie in the archive of the hour it was stored in.
+        # Ids of trajectories and feedback that were erased on a user's wish, so that no late copy
+        # brings them back; `archived` while a copy may still lie in the archive of its hour.
         """CREATE TABLE erased (
-            trajectory_id TEXT PRIMARY KEY,
+            ref TEXT PRIMARY KEY,
             erased_us {big} NOT NULL,
             stored_us {big} NOT NULL,
             archived INTEGER NOT NULL
@@ -91,6 +91,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             dead_id TEXT NOT NULL UNIQUE,
             stage TEXT NOT NULL,
             reason TEXT NOT NULL,
+            user_id TEXT,
             body {blob} NOT NULL,
             created_us {big} NOT NULL,
             replayed_us {big}
@@ -107,6 +108,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TABLE open_trajectories (
             trajectory_id TEXT PRIMARY KEY,
             head {blob} NOT NULL,
+            user_id TEXT,
             updated_us {big} NOT NULL
         )""",
         """CREATE TABLE open_steps (

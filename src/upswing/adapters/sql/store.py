@@ -99,7 +99,7 @@ class SqlStore:
         key = admitted.trajectory_id
 
         def unit(tx: Tx) -> Taken:
-            if tx.row("SELECT 1 FROM erased WHERE trajectory_id = ?", (key,)):
+            if tx.row("SELECT 1 FROM erased WHERE ref = ?", (key,)):
                 return Taken.ERASED
             if tx.execute(_INSERT, values) == 0:
                 row = tx.row(
@@ -176,6 +176,8 @@ class SqlStore:
         values = (*astuple(admitted), micros(now))
 
         def unit(tx: Tx) -> Taken:
+            if tx.row("SELECT 1 FROM erased WHERE ref = ?", (admitted.feedback_id,)):
+                return Taken.ERASED
             inserted = tx.execute(
                 "INSERT INTO feedback (feedback_id, content_hash, body, trajectory_id, episode_id, "
                 "inference_id, user_id, principal, stored_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -206,14 +208,14 @@ class SqlStore:
 
     # ── dead letters and attempts ────────────────────────────────────────────────────────────
 
-    async def bury(self, letter: DeadLetter, *, stage: str) -> None:
+    async def bury(self, letter: DeadLetter, *, stage: str, user_id: str | None = None) -> None:
         """Keep a dead letter and announce it."""
         body, dead_id = encode(letter), str(letter.dead_id)
-        values = (dead_id, stage, letter.reason, body, micros(letter.timestamp))
+        values = (dead_id, stage, letter.reason, user_id, body, micros(letter.timestamp))
 
         def unit(tx: Tx) -> None:
             tx.execute(
-                "INSERT INTO dead (dead_id, stage, reason, body, created_us) VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO dead (dead_id, stage, reason, user_id, body, created_us) VALUES (?, ?, ?, ?, ?, ?)",
                 values,
             )
             _post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
@@ -269,15 +271,24 @@ class SqlStore:
 
     async def delivered(self, receipts: Sequence[Receipt]) -> None:
         """The bus has these; remember where, in case they must be erased one day."""
-        sql = (
+        carry = (
             "INSERT INTO carried (stream, stream_seq, ref) SELECT ?, ?, ref FROM outbox "
             "WHERE seq = ? AND ref IS NOT NULL ON CONFLICT DO NOTHING"
+        )
+        doom = (
+            "INSERT INTO carried (stream, stream_seq, ref, doomed) VALUES (?, ?, '', 1) "
+            "ON CONFLICT DO NOTHING"
         )
         seqs = tuple(receipt.seq for receipt in receipts)
 
         def unit(tx: Tx) -> None:
+            there = tx.rows(f"SELECT seq FROM outbox WHERE seq IN ({_marks(seqs)})", seqs)
+            known = {row[0] for row in there}
             for receipt in receipts:
-                tx.execute(sql, (receipt.stream, receipt.stream_seq, receipt.seq))
+                if receipt.seq in known:
+                    tx.execute(carry, (receipt.stream, receipt.stream_seq, receipt.seq))
+                else:  # erased while it was on its way: it must not stay on the bus
+                    tx.execute(doom, (receipt.stream, receipt.stream_seq))
             tx.execute(f"DELETE FROM outbox WHERE seq IN ({_marks(seqs)})", seqs)
 
         await self.database.write(unit)

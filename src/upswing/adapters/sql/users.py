@@ -17,6 +17,9 @@ from upswing.adapters.sql.store import micros, moment
 _MINE = "SELECT trajectory_id FROM trajectories WHERE user_id = ?"
 _WORDS = f"SELECT feedback_id FROM feedback WHERE user_id = ? OR trajectory_id IN ({_MINE})"
 
+_DEAD = "SELECT dead_id FROM dead WHERE user_id = ?"
+_OPEN = "SELECT trajectory_id FROM open_trajectories WHERE user_id = ?"
+
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
@@ -65,25 +68,32 @@ class Users:
         """Remove everything of a user from the store; what lies elsewhere is doomed."""
 
         def unit(tx: Tx) -> Forgotten:
-            dead = _dead_of(tx, user_id)
-            for refs, params in ((_MINE, (user_id,)), (_WORDS, (user_id, user_id))):
+            for refs, params in (
+                (_MINE, (user_id,)),
+                (_WORDS, (user_id, user_id)),
+                (_DEAD, (user_id,)),
+            ):
                 tx.execute(f"UPDATE carried SET doomed = 1 WHERE ref IN ({refs})", params)
                 tx.execute(f"DELETE FROM outbox WHERE ref IN ({refs})", params)
-            for dead_id in dead:
-                tx.execute("UPDATE carried SET doomed = 1 WHERE ref = ?", (dead_id,))
-                tx.execute("DELETE FROM outbox WHERE ref = ?", (dead_id,))
-                tx.execute("DELETE FROM dead WHERE dead_id = ?", (dead_id,))
-            tx.execute(
-                "INSERT INTO erased (trajectory_id, erased_us, stored_us, archived) "
-                "SELECT trajectory_id, ?, stored_us, 1 FROM trajectories WHERE user_id = ? "
-                "ON CONFLICT DO NOTHING",
-                (micros(now), user_id),
+            erased = (
+                "INSERT INTO erased (ref, erased_us, stored_us, archived) "
+                "SELECT {key}, ?, stored_us, {archived} FROM {table} WHERE {key} IN ({refs}) "
+                "ON CONFLICT DO NOTHING"
             )
+            for table, key, refs, params, archived in (
+                ("trajectories", "trajectory_id", _MINE, (user_id,), 1),
+                ("feedback", "feedback_id", _WORDS, (user_id, user_id), 0),
+            ):
+                sql = erased.format(table=table, key=key, refs=refs, archived=archived)
+                tx.execute(sql, (micros(now), *params))
             words = tx.execute(
                 f"DELETE FROM feedback WHERE feedback_id IN ({_WORDS})", (user_id, user_id)
             )
+            dead = tx.execute("DELETE FROM dead WHERE user_id = ?", (user_id,))
             mine = tx.execute("DELETE FROM trajectories WHERE user_id = ?", (user_id,))
-            return Forgotten(mine, words, len(dead))
+            tx.execute(f"DELETE FROM open_steps WHERE trajectory_id IN ({_OPEN})", (user_id,))
+            begun = tx.execute("DELETE FROM open_trajectories WHERE user_id = ?", (user_id,))
+            return Forgotten(mine + begun, words, dead)
 
         forgotten = await self._database.write(unit)
         await self._database.scrub()
@@ -106,7 +116,7 @@ class Users:
 
     async def archived_copies(self, limit: int = 1000) -> list[ArchivedCopy]:
         """Erased trajectories whose archive has not been cleaned yet."""
-        sql = "SELECT trajectory_id, stored_us FROM erased WHERE archived = 1 LIMIT ?"
+        sql = "SELECT ref, stored_us FROM erased WHERE archived = 1 LIMIT ?"
         rows = await self._database.read(lambda tx: tx.rows(sql, (limit,)))
         return [ArchivedCopy(row[0], moment(row[1])) for row in rows]
 
@@ -115,18 +125,6 @@ class Users:
 
         def unit(tx: Tx) -> None:
             for copy in copies:
-                tx.execute(
-                    "UPDATE erased SET archived = 0 WHERE trajectory_id = ?", (copy.trajectory_id,)
-                )
+                tx.execute("UPDATE erased SET archived = 0 WHERE ref = ?", (copy.trajectory_id,))
 
         await self._database.write(unit)
-
-
-def _dead_of(tx: Tx, user_id: str) -> list[str]:
-    """Dead letters that name the user."""
-    sql = (
-        "SELECT dead_id FROM dead WHERE position(?::bytea in body) > 0"
-        if tx.postgres
-        else "SELECT dead_id FROM dead WHERE instr(body, ?) > 0"
-    )
-    return [row[0] for row in tx.rows(sql, (user_id.encode(),))]

@@ -75,7 +75,7 @@ def test_time_and_ids_are_given_and_time_never_runs_backwards(make, loop):
 
 def test_the_agents_exception_passes_through_and_the_trajectory_has_failed(make, loop):
     recorder = make()
-    with pytest.raises(ValueError, match="boom"):  # noqa: PT012, SIM117
+    with pytest.raises(ValueError, match="boom"):  # noqa: PT012
         with recorder.trajectory(agent_id="a", task="t") as t:
             t.turn("in", "out")
             t.outcome("completed")

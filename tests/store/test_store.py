@@ -257,7 +257,7 @@ async def test_an_open_trajectory_is_a_notebook(store):
 async def test_a_second_writer_of_a_directory_is_refused_with_a_sentence(tmp_path):
     first = open_store(tmp_path)
     code = f"from pathlib import Path; from upswing.adapters.sql import open_store; open_store(Path({str(tmp_path)!r}))"
-    second = subprocess.run(  # noqa: ASYNC221 - nothing else runs here
+    second = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert "is in use by process" in second.stderr

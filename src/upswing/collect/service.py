@@ -211,6 +211,8 @@ class Delivery(Protocol):
 
 
 class Pulls(Protocol):
+    async def last_seq(self) -> int: ...
+
     async def fetch(self, most: int, wait_seconds: float) -> Sequence[Delivery]: ...
 
 
@@ -234,12 +236,16 @@ class Collector:
         self._store = store
         self._take = take
         self._bury = bury
+        self._backlog: int | None = None
+        """The last message that was there before us; until we know it, every message may be."""
 
     async def run(self) -> None:
         """For ever; a bus that is away is waited for."""
         pause = 0.1
         while True:
             try:
+                if self._backlog is None:
+                    self._backlog = await self._pull.last_seq()
                 deliveries = await self._pull.fetch(FETCH, wait_seconds=5)
                 pause = 0.1
             except Transient as error:
@@ -251,7 +257,7 @@ class Collector:
                 await self.handle(deliveries)
 
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
-        """Take a batch: new ones share commits, repeated ones go one by one behind a mark."""
+        """Take a batch: new ones share commits, others go one by one behind a mark."""
         try:
             unknown = await self._pass_known(deliveries)
         except Transient as error:
@@ -259,13 +265,22 @@ class Collector:
             return
         tasks = []
         for delivery in unknown:
-            if delivery.carried.deliveries == 1:
+            if self._is_new(delivery):
                 tasks.append(asyncio.create_task(self._settle(delivery)))
                 await asyncio.sleep(0)  # lets requests at the other door in between
         await asyncio.gather(*tasks)
         for delivery in unknown:
-            if delivery.carried.deliveries > 1:
+            if not self._is_new(delivery):
                 await self._settle_marked(delivery)
+
+    def _is_new(self, delivery: Delivery) -> bool:
+        """Nobody can have died of it: it came once, and after us.
+
+        The count alone is not enough. When the bus died together with us it may have forgotten
+        that it delivered.
+        """
+        carried = delivery.carried
+        return carried.deliveries == 1 and carried.seq > (self._backlog or 0)
 
     async def _pass_known(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
         """Ack what is stored byte for byte already: our own announcements come back this way."""

@@ -54,6 +54,13 @@ class Pull:
         self._durable = durable
         self._subscription: JetStreamContext.PullSubscription | None = None
 
+    async def last_seq(self) -> int:
+        """The newest message of the stream."""
+        try:
+            return int((await self._js.stream_info(self._stream)).state.last_seq)
+        except (*_AWAY, NotFoundError) as error:
+            raise Transient(f"The bus cannot be asked just now: {error!r}.") from error
+
     async def fetch(self, most: int, wait_seconds: float) -> list[Delivery]:
         """Up to `most` messages, or none after `wait_seconds`."""
         try:

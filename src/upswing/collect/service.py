@@ -309,7 +309,8 @@ class Collector:
                 # Nobody looks at it again, so nothing of it is kept but its hash.
                 sentence = f"Whoever took it died, {deaths} times."
                 poison = Refused(Reason.POISON, sentence, digest(carried.payload))
-                await self._finish(delivery, await self._bury(carried, poison))
+                counted = replace(carried, deliveries=max(carried.deliveries, deaths + 1))
+                await self._finish(delivery, await self._bury(counted, poison))
             else:
                 await self._settle(delivery)
             await self._store.end_attempt(carried.stream, carried.seq)

@@ -18,6 +18,9 @@ from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Transient
 
 log = logging.getLogger(__name__)
+_CHECK_SECONDS = 5.0
+_ILL_CHECKS = 3
+"""In a row: one bad answer may be a busy moment."""
 _START_SECONDS = 20.0
 """Recovering a large stream takes a while; a healthy start takes a tenth of a second."""
 
@@ -42,6 +45,7 @@ class EmbeddedServer:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._stopping = False
+        self._health = ""
         self.port = port or self._port_of_last_time()
         self.restarts = 0
 
@@ -109,8 +113,8 @@ class EmbeddedServer:
             if process.returncode is not None:
                 raise Transient(f"nats-server did not start: {self._last_words()}")
             if found := _read_ports(ports):
-                self.port, health = found
-                if await asyncio.to_thread(_healthy, health):
+                self.port, self._health = found
+                if await asyncio.to_thread(_healthy, self._health):
                     (self._folder / "port").write_text(str(self.port))
                     return
             await asyncio.sleep(0.01)
@@ -121,7 +125,7 @@ class EmbeddedServer:
 
     async def _keep_alive(self) -> None:
         while self._process:
-            code = await self._process.wait()
+            code = await self._until_it_ends(self._process)
             if self._stopping:
                 return
             self.restarts += 1
@@ -135,6 +139,19 @@ class EmbeddedServer:
             except Transient as error:
                 log.error("%s", error, extra={"action": "nats_restart_failed"})  # noqa: TRY400
                 await asyncio.sleep(1)
+
+    async def _until_it_ends(self, process: asyncio.subprocess.Process) -> int:
+        """Its exit code. A server that runs and is ill is ended: after a full disk, say, it stays
+        without JetStream until it is started anew."""
+        ill = 0
+        while True:
+            try:
+                return await asyncio.wait_for(process.wait(), _CHECK_SECONDS)
+            except TimeoutError:
+                ill = 0 if await asyncio.to_thread(_healthy, self._health) else ill + 1
+            if ill >= _ILL_CHECKS and process.returncode is None:
+                log.warning("nats-server is ill; ending it", extra={"action": "nats_ill"})
+                process.kill()
 
     def _port_of_last_time(self) -> int:
         """Clients that outlive us find the bus where it was."""

@@ -35,6 +35,8 @@ class Reason(StrEnum):
     """A known id with different content; the stored one stays."""
     REDACTION_FAILED = "redaction_failed"
     """The redactor gave up, so nothing of it is kept, not even in the dead letter."""
+    NOT_YOURS = "not_yours"
+    """Feedback on somebody else's work."""
     POISON = "poison"
     """Delivered again and again without an outcome: whoever takes it dies."""
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from upswing.contracts import DeadLetter
+from upswing.contracts import DeadLetter, Reward
 
 
 class Taken(StrEnum):
@@ -25,6 +25,8 @@ class Taken(StrEnum):
     """The same id with other content: the first one stays."""
     ERASED = "erased"
     """Its user had it erased; it does not come back."""
+    NOT_YOURS = "not_yours"
+    """It speaks of somebody else's work."""
     OPTED_OUT = "opted_out"
     """Its user does not want to be recorded: dropped and counted."""
 
@@ -65,6 +67,19 @@ class AdmittedFeedback:
     user_id: str | None
     principal: str = ""
     """Whose key it came with; the door knows."""
+    trusted: bool = False
+    """Whether that key may speak for any user."""
+
+
+def may_speak(user_id: str | None, owner: str | None, *, trusted: bool) -> bool:
+    """May this user's word count for a trajectory of `owner`?
+
+    >>> may_speak("u1", "u1", trusted=False), may_speak("u1", "u2", trusted=False)
+    (True, False)
+    >>> may_speak(None, None, trusted=False), may_speak(None, "u2", trusted=True)
+    (True, True)
+    """
+    return trusted or owner is None or user_id == owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +148,99 @@ class OpenTrajectory:
     head: bytes
     steps: tuple[OpenStep, ...]
     user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A piece of Python that parses."""
+
+    text: str
+    origin: str
+    """Where it was found, such as `turn 3`."""
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
+class LintReport:
+    """What our own tools say of the code found; a part is None when its tool could not say."""
+
+    score: float | None
+    """0 to 10, as pylint counts."""
+    sentence: str
+    statements: int = 0
+    counts: dict[str, int] | None = None
+    """error, warning, refactor, convention."""
+    security: dict[str, int] | None = None
+    """high, medium, low."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredFacts:
+    """What one trajectory took; None where nobody measured."""
+
+    domain: str
+    complexity: float
+    turns: int
+    seconds: float | None
+    tokens: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewReward:
+    """The first revision of a reward, and what the past will remember of it."""
+
+    trajectory_seq: int
+    reward: Reward
+    raw: dict[str, float]
+    facts: ScoredFacts
+    episode_id: str | None
+    agent_id: str
+    principal: str
+    pnl: float | None
+    balance: float | None
+    infra_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMember:
+    """One trajectory of a group, as far as comparing needs it."""
+
+    window_id: str
+    scenario_id: str
+    trajectory_id: str
+    agent_id: str
+    reward: float | None = None
+    """The normalised total; None until it is scored."""
+    raw_total: float | None = None
+    pnl: float | None = None
+    balance: float | None = None
+    infra_error: bool = False
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenWord:
+    """A user's word: of which trajectory, if that is known, and is it scored yet?"""
+
+    seq: int
+    trajectory_id: str | None
+    episode_id: str | None
+    owner: str | None
+    scored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGroup:
+    """A group that a judge has dealt with: what came of it, and what it cost."""
+
+    window_id: str
+    scenario_id: str
+    judge: str
+    judged: bool
+    reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
 
 
 class CollectStore(Protocol):

@@ -1,0 +1,1 @@
+"""How good was it, why, and compared with whom?"""

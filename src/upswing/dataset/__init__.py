@@ -1,0 +1,1 @@
+"""Which trajectories, in what groups?"""

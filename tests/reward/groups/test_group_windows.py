@@ -1,0 +1,205 @@
+"""Windows: who acted together, what came of it, and is it enough?"""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upswing.reward.outcome_judge import rank
+from upswing.reward.windows import (
+    EnvironmentNumbers,
+    Member,
+    environment_numbers,
+    readiness,
+    render,
+    report,
+    to_json,
+)
+
+GUIDE = {"agent-1": 500.0, "agent-2": -200.0, "agent-3": 100.0, "agent-4": -50.0, "agent-5": 800.0}
+
+
+def member(agent, *, window="2025-01-15T10:00", scenario=None, name=None, **more):
+    return Member(window, scenario or window, name or f"{window}-{agent}", agent, **more)
+
+
+def window(at, pnls=GUIDE):
+    return [member(a, window=at, pnl=p, reward=0.5 + p / 2000) for a, p in pnls.items()]
+
+
+THREE = [
+    m for at in ("2025-01-15T10:00", "2025-01-15T11:00", "2025-01-15T12:00") for m in window(at)
+]
+
+
+def test_three_windows_of_five_agents_are_ready():
+    lines = render(report(THREE))
+    assert "Windows with 5+ agents: 3" in lines
+    assert lines[-1] == "✅ READY FOR TRAINING!"
+
+
+def test_a_window_lists_its_agents_best_first_with_reward_and_pnl():
+    lines = render(report(window("2025-01-15T10:00")))
+    assert lines[0] == "2025-01-15T10:00: 5 agents; rewards 0.40 to 0.90, mean 0.61."
+    assert lines[1] == "  agent-5  reward 0.90  P&L +$800.00  best"
+    assert lines[5] == "  agent-2  reward 0.40  P&L -$200.00"
+
+
+def test_what_is_missing_is_said():
+    lines = render(report(window("2025-01-15T10:00")[:4]))
+    assert lines[-2] == "Windows with 5+ agents: 0"
+    assert lines[-1].startswith(
+        "Not ready: No window is ready; nearest is 2025-01-15T10:00: 4 agents of 5"
+    )
+    assert render([]) == [
+        "Windows with 5+ agents: 0",
+        "Not ready: No windows found: nothing has been recorded yet.",
+    ]
+
+
+def test_more_windows_can_be_asked_for():
+    reports = report(THREE)
+    assert readiness(reports, min_windows=3).ready
+    state = readiness(reports, min_windows=4)
+    assert not state.ready
+    assert state.sentence == "3 windows ready, 4 windows needed."
+
+
+def test_agents_count_not_trajectories():
+    (only,) = report([member("a", name=str(n), reward=0.5) for n in range(9)])
+    assert only.agents == 1
+    assert not only.ready
+
+
+def test_infrastructure_faults_are_kept_and_do_not_count():
+    members = [*window("2025-01-15T10:00")[:4], member("agent-9", infra_error=True, reward=0.0)]
+    (only,) = report(members)
+    assert len(only.members) == 5
+    assert (only.agents, only.infra_errors, only.ready) == (4, 1, False)
+    assert "infrastructure" in only.sentence
+    assert only.rewards.low > 0
+    assert only.members[-1].infra_error
+
+
+def test_scenarios_of_one_window_are_groups_of_their_own():
+    reports = report([member("a", scenario="x"), member("b", scenario="y")])
+    assert [each.scenario_id for each in reports] == ["y", "x"]
+    assert render(reports)[0].startswith("2025-01-15T10:00 / y: 1 agent of 5 needed")
+
+
+def test_windows_without_rewards_say_so():
+    (only,) = report([member(str(n)) for n in range(5)])
+    assert only.ready
+    assert only.rewards is None
+    assert "5 not scored yet" in only.sentence
+
+
+def test_rewards_that_are_all_alike_are_named():
+    (only,) = report([member(str(n), reward=0.5) for n in range(5)])
+    assert "nothing to compare" in only.sentence
+
+
+def test_the_machines_form_is_json():
+    tree = json.loads(json.dumps(to_json(report(THREE))))
+    assert tree["readyWindows"] == 3
+    assert tree["readiness"]["ready"]
+    assert tree["windows"][0]["window_id"] == "2025-01-15T12:00"
+
+
+members = st.builds(
+    Member,
+    window_id=st.sampled_from(["2025-01-15T10:00", "2025-01-15T11:00"]),
+    scenario_id=st.sampled_from(["x", "y"]),
+    trajectory_id=st.uuids().map(str),
+    agent_id=st.sampled_from("abcdef"),
+    reward=st.none() | st.floats(0, 1),
+    raw_total=st.none() | st.floats(0, 1),
+    pnl=st.none() | st.floats(-1e6, 1e6),
+    infra_error=st.booleans(),
+)
+
+
+@given(st.lists(members, max_size=40))
+def test_nobody_is_lost_or_mixed_up(given_members):
+    reports = report(given_members)
+    assert sorted(m.trajectory_id for r in reports for m in r.members) == sorted(
+        m.trajectory_id for m in given_members
+    )
+    for each in reports:
+        assert {(m.window_id, m.scenario_id) for m in each.members} == {
+            (each.window_id, each.scenario_id)
+        }
+    assert render(reports)
+
+
+@pytest.mark.parametrize(
+    ("world", "numbers"),
+    [
+        ({"pnl": 5, "balance": 10}, (5, 10)),
+        ({"final_pnl": -2.5}, (-2.5, None)),
+        ({"finalPnL": 7, "finalBalance": 107}, (7, 107)),
+        ({"balance": 90, "initial_balance": 100}, (-10, 90)),
+        ({"balance": 90}, (None, 90)),
+        ({"pnl": float("nan"), "balance": "many"}, (None, None)),
+        ("cloudy", (None, None)),
+        (None, (None, None)),
+    ],
+)
+def test_the_worlds_numbers_are_read_where_they_are_numbers(world, numbers):
+    assert environment_numbers({"metadata": {"environment": world}}) == EnvironmentNumbers(*numbers)
+
+
+# ── the judge without a model ────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_judge_the_outcome_ranks():
+    verdict = rank(window("2025-01-15T10:00"))
+    best_first = sorted(verdict.scores, key=verdict.scores.get, reverse=True)
+    assert [name[-1] for name in best_first] == ["5", "1", "3", "4", "2"]
+    assert sorted(verdict.scores.values()) == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert verdict.judge == "outcome"
+    assert "no model was asked" in verdict.reason
+
+
+def test_equal_outcomes_get_equal_scores_and_raw_totals_break_ties():
+    verdict = rank([member("a", pnl=1), member("b", pnl=1), member("c", pnl=3)])
+    assert set(verdict.scores.values()) == {0.0, 1.0}
+    verdict = rank([member("a", pnl=1, raw_total=0.2), member("b", pnl=1, raw_total=0.4)])
+    assert verdict.scores["2025-01-15T10:00-b"] == 1.0
+
+
+def test_when_nothing_tells_them_apart_everybody_gets_a_half():
+    verdict = rank([member(a, pnl=3.0) for a in "abc"])
+    assert verdict.judged
+    assert set(verdict.scores.values()) == {0.5}
+    assert "nothing to learn" in verdict.reason
+
+
+def test_without_pnl_for_all_the_raw_total_ranks():
+    verdict = rank([member("a", pnl=9.0, raw_total=0.1), member("b", raw_total=0.8), member("c")])
+    assert verdict.scores == {"2025-01-15T10:00-a": 0.0, "2025-01-15T10:00-b": 1.0}
+    assert "by raw total" in verdict.reason
+
+
+def test_without_numbers_nobody_is_ranked():
+    verdict = rank([member(a) for a in "abc"])
+    assert not verdict.judged
+    assert not verdict.scores
+
+
+def test_infrastructure_faults_are_not_ranked():
+    verdict = rank([*window("2025-01-15T10:00"), member("z", infra_error=True, pnl=1e9)])
+    assert len(verdict.scores) == 5
+
+
+@given(st.lists(members, min_size=2, max_size=12, unique_by=lambda m: m.trajectory_id))
+def test_the_outcomes_scores_keep_its_order(ranked):
+    verdict = rank(ranked)
+    assert all(0 <= score <= 1 for score in verdict.scores.values())
+    sound = [m for m in ranked if not m.infra_error]
+    if all(m.pnl is not None for m in sound):
+        for one in sound:
+            for other in sound:
+                if verdict.judged and one.pnl < other.pnl:
+                    assert verdict.scores[one.trajectory_id] < verdict.scores[other.trajectory_id]

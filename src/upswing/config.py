@@ -16,7 +16,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -53,11 +53,46 @@ class RedactConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Your own rules, added to the built-in ones."""
 
 
+class RewardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How good it was."""
+
+    method: Literal["z-score", "min-max"] = "z-score"
+    """How a score is compared with the last thousand."""
+    weights: dict[str, float] = {}
+    """By component; they sum to 1. REWARD_WEIGHT_<NAME> in the environment wins."""
+    min_agents: Annotated[int, Meta(ge=2, le=1000)] = 5
+    """Different agents that make a group worth comparing, 2 to 1000."""
+    lint: bool = True
+    """Whether Python code that agents wrote is linted when nothing is reported of it."""
+    lint_seconds: Annotated[float, Meta(gt=0, le=10)] = 0.3
+    """How long a reward waits for the linter, up to 10: then it goes without."""
+
+
+class JudgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who compares the members of a group. Without a model, the world's own numbers do."""
+
+    model: str | None = None
+    """JUDGE_MODEL in the environment wins."""
+    base_url: str | None = None
+    """Of any OpenAI-compatible endpoint; OPENAI_BASE_URL in the environment wins."""
+    rubric: str | None = None
+    """What makes one attempt better than another; a general rubric is built in."""
+    timeout_seconds: Annotated[float, Meta(gt=0, le=600)] = 100
+    max_tokens_per_day: Annotated[int, Meta(ge=0)] | None = 5_000_000
+    """Of prompts and answers together; beyond it, groups stay unjudged and say so."""
+    max_usd_per_day: Annotated[float, Meta(ge=0)] | None = None
+    prompt_price: Annotated[float, Meta(ge=0)] = 0.0
+    """US dollars for a million prompt tokens, so that spending can be told and bounded."""
+    completion_price: Annotated[float, Meta(ge=0)] = 0.0
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be decided."""
 
     collect: CollectConfig = CollectConfig()
     redact: RedactConfig = RedactConfig()
+    reward: RewardConfig = RewardConfig()
+    judge: JudgeConfig = JudgeConfig()
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -69,6 +104,14 @@ class Surroundings(msgspec.Struct, frozen=True):
     """DATABASE_URL: use this PostgreSQL instead of SQLite in the data directory."""
     api_key: str | None = None
     """AGENTGYM_RL_API_KEY: the operator's key; made at first start when it is not set."""
+    judge_model: str | None = None
+    """JUDGE_MODEL: the model that compares the members of a group."""
+    judge_key: str | None = None
+    """OPENAI_API_KEY: for the judge's endpoint."""
+    judge_url: str | None = None
+    """OPENAI_BASE_URL: the judge's endpoint, if it is not OpenAI's own."""
+    weights: dict[str, str] = {}
+    """REWARD_WEIGHT_TASK_COMPLETION, …_EFFICIENCY, …_CODE_QUALITY, …_USER_FEEDBACK, and plugins'."""
     storage_path: str | None = None
     """TRAJECTORY_STORAGE_PATH: archive redacted trajectories there (a path, file:// or s3://)."""
 
@@ -78,7 +121,13 @@ VARIABLES = {
     "database_url": "DATABASE_URL",
     "api_key": "AGENTGYM_RL_API_KEY",
     "storage_path": "TRAJECTORY_STORAGE_PATH",
+    "judge_model": "JUDGE_MODEL",
+    "judge_key": "OPENAI_API_KEY",
+    "judge_url": "OPENAI_BASE_URL",
 }
+
+
+WEIGHT = "REWARD_WEIGHT_"
 
 
 def read_settings(folder: Path, environment: Mapping[str, str]) -> Settings:
@@ -106,4 +155,5 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         raise Misuse(
             "NATS_URL must start with nats:// or tls://; leave it out to run an embedded server."
         )
-    return Surroundings(**found)
+    weights = {name: value for name, value in environment.items() if name.startswith(WEIGHT)}
+    return Surroundings(**found, weights=weights)

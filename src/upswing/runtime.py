@@ -13,6 +13,8 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -22,11 +24,16 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from upswing.adapters.archive import Archive, archive_finished_hours
 from upswing.adapters.children import Children
+from upswing.adapters.judge_cache import JudgeCache
+from upswing.adapters.lint import lint
 from upswing.adapters.nats.bus import Bus, redacted_url
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer, make_folder
+from upswing.adapters.openai import OpenAI
 from upswing.adapters.sql.episodes import Episodes
 from upswing.adapters.sql.keys import Keys
+from upswing.adapters.sql.outcomes import Outcomes
+from upswing.adapters.sql.rewards import Rewards
 from upswing.adapters.sql.store import SqlStore, open_store
 from upswing.adapters.sql.users import ArchivedCopy, Users
 from upswing.collect.look import Kind, Refused, Verdict, look
@@ -47,11 +54,21 @@ from upswing.contracts.topics import (
 from upswing.errors import Misuse, Transient
 from upswing.http.app import App, Request, Response, Route
 from upswing.http.doors import Doors
+from upswing.http.judging import Judging
 from upswing.http.openapi import document
 from upswing.http.operations import Operations
 from upswing.outbox import Relay
 from upswing.ports import Carried
 from upswing.redact import Redactor
+from upswing.reward.assess import Rules
+from upswing.reward.judge import Budget, Policy
+from upswing.reward.judge_service import Bench
+from upswing.reward.metrics import RewardMetrics
+from upswing.reward.plugins import GROUP as PLUGINS
+from upswing.reward.plugins import load as load_plugins
+from upswing.reward.prompt import RUBRIC
+from upswing.reward.service import Rewarder
+from upswing.reward.weights import weights as reward_weights
 
 log = logging.getLogger(__name__)
 WEAK_KEY = 20
@@ -205,6 +222,7 @@ class Loop:
             self.intake, Episodes(self.store.database), self.store, self.users, self.redactor,
             clock=self._clock, new_id=self._new_id,
         )  # fmt: skip
+        await self._start_rewarding()
         place = self._surroundings.storage_path
         self.archive = Archive(place) if place else None
         self._metrics = metrics
@@ -217,6 +235,44 @@ class Loop:
         self._run("relay", self.relay.run)
         self._run("nudge", self._nudge)
         self._run("upkeep", self._upkeep)
+
+    async def _start_rewarding(self) -> None:
+        """The reward stage: rewards at once, late words, and ended windows."""
+        config, judge = self._settings.reward, self._settings.judge
+        loaded = load_plugins(entry_points(group=PLUGINS))
+        for sentence in loaded.refused:
+            log.warning("%s", sentence, extra={"action": "plugin_refused"})
+        asked = {plugin.name: plugin.weight for plugin in loaded.plugins}
+        rules = Rules(
+            reward_weights(self._surroundings.weights, config.weights, asked),
+            config.method,
+            loaded.plugins,
+        )
+        metrics = RewardMetrics(self.registry)
+        self.rewards, self.outcomes = Rewards(self.store.database), Outcomes(self.store.database)
+        self.rewarder = Rewarder(
+            self.store, self.rewards, rules, metrics, clock=self._clock, published=self._stored,
+            lint=partial(lint, timeout_s=config.lint_seconds) if config.lint else None,
+        )  # fmt: skip
+        model = self._surroundings.judge_model or judge.model
+        ask = policy = None
+        if model:
+            ask = OpenAI(
+                model, key=self._surroundings.judge_key,
+                base_url=self._surroundings.judge_url or judge.base_url,
+                timeout=timedelta(seconds=judge.timeout_seconds),
+            )  # fmt: skip
+            policy = Policy(model, rubric=judge.rubric or RUBRIC)
+        self.judge_cache = JudgeCache(self.folder / "judge")
+        self.bench = Bench(
+            self.store, self.rewards, self.outcomes, self.rewarder, metrics, clock=self._clock,
+            window_hours=self._settings.collect.window_hours, min_agents=config.min_agents,
+            ask=ask, policy=policy, cache=self.judge_cache,
+            budget=Budget(
+                judge.max_tokens_per_day, judge.max_usd_per_day, judge.prompt_price, judge.completion_price
+            ),
+        )  # fmt: skip
+        self._run("reward", self.rewarder.run)
 
     async def _start_looking(self) -> Callable[[Kind, bytes], Awaitable[Verdict]]:
         """In children of ours, unless the redactor is somebody's own and cannot move there."""
@@ -261,6 +317,7 @@ class Loop:
 
     def _stored(self) -> None:
         self.relay.wake()
+        self.rewarder.wake()
         self._nudges.set()
 
     async def _nudge(self) -> None:
@@ -286,6 +343,8 @@ class Loop:
         self._metrics.outbox.set((await self.store.counts())["outbox"])
         await self.users.load()
         await self.keys.load()
+        await self.rewarder.chores()
+        await self.bench.judge_ended_windows()
         await self.steps.end_stale(timedelta(hours=self._settings.collect.stale_hours))
         if self.archive:
             await archive_finished_hours(self.store, self.archive, self._clock())
@@ -325,7 +384,9 @@ class Loop:
             sweep=self.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
         )  # fmt: skip
+        judging = Judging(self.rewards, self.outcomes, clock=self._clock)
         routes = [
+            *judging.routes(),
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
             *operations.routes(),
         ]

@@ -421,7 +421,8 @@ async def test_the_http_door_goes_on_without_the_bus_and_the_outbox_catches_up(c
             status, _ = await asyncio.wait_for(client.send(each), 5)
             assert status == 202
         _, counts = await client("GET", "/v1/status")
-        assert (counts["trajectories"], counts["outbox"]) == (50, 50)
+        assert counts["trajectories"] == 50
+        assert counts["outbox"] >= 50  # the trajectories, and by and by their rewards
     finally:
         os.kill(bus, signal.SIGCONT)
     await until(lambda: caught_up(loop, 50), 40, "the outbox was not delivered")

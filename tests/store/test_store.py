@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
@@ -185,6 +186,7 @@ async def test_erasure_removes_every_trace_and_remembers_only_the_ids(store):
         REDACTOR,
         Limits(),
     )
+    word = replace(word, trusted=True)
     await store.take_feedback(word, now=NOW, announce=True)
     letter = DeadLetter(
         dead_id=uuid.uuid4(), timestamp=NOW, subject="s", reason="schema", detail="d", deliveries=1,

@@ -25,87 +25,101 @@ def parser() -> argparse.ArgumentParser:
     everywhere.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks"
     )
-    listing = argparse.ArgumentParser(add_help=False)
-    listing.add_argument(
-        "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
-    )
-
     top = argparse.ArgumentParser(
-        prog="upswing", parents=[everywhere],
+        prog="upswing",
+        parents=[everywhere],
         description="Makes LLM agents better while they work, and never ships a worse one.",
-    )  # fmt: skip
+    )
     top.add_argument("--version", action="version", version=f"upswing {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
 
-    def command(
-        name: str, run: str, about: str, *parents: argparse.ArgumentParser
-    ) -> argparse.ArgumentParser:
-        sub = commands.add_parser(
-            name, help=about, description=about, parents=[everywhere, *parents]
-        )
+    def command(name: str, run: str, about: str, *, json: bool = True) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=about, description=about, parents=[everywhere])
         sub.set_defaults(run=run)
+        if json:
+            sub.add_argument(
+                "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
+            )
         return sub
 
-    up = command("up", "loop:up", "Run the loop in the foreground.")
+    for add in (_loop, _data, _rewards, _access):
+        add(command)
+    return top
+
+
+Command = Callable[..., argparse.ArgumentParser]
+
+
+def _loop(command: Command) -> None:
+    up = command("up", "loop:up", "Run the loop in the foreground.", json=False)
     up.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     up.add_argument(
         "--port", type=_port, default=8100, help="HTTP port, 0 for any free one (default: 8100)"
     )
     up.add_argument(
-        "--gateway-port",
-        type=_port,
-        default=3000,
+        "--gateway-port", type=_port, default=3000,
         help="the model gateway's port, 0 for any (default: 3000); this version has no gateway yet",
-    )
+    )  # fmt: skip
     up.add_argument(
         "--nats-port",
         type=_port,
         default=0,
         help="port of the embedded bus (default: any free one)",
     )
-    command("info", "loop:info", "Say how to reach the running loop.", listing)
-    command("status", "loop:status", "Count what the loop has.", listing)
-    command("doctor", "doctor:doctor", "Check a set-up and say what to do.", listing)
-    command(
-        "demo",
-        "loop:demo",
-        "Record 200 trajectories through all three doors and show what was stored.",
-    )
+    command("info", "loop:info", "Say how to reach the running loop.")
+    command("status", "loop:status", "Count what the loop has.")
+    command("doctor", "doctor:doctor", "Check a set-up and say what to do.")
+    about = "Record 200 trajectories through all three doors and show what was stored."
+    command("demo", "loop:demo", about, json=False)
 
-    importing = command(
-        "import", "data:import_files", "Read trajectories from JSON lines files.", listing
-    )
+
+def _data(command: Command) -> None:
+    importing = command("import", "data:import_files", "Read trajectories from JSON lines files.")
     importing.add_argument("files", nargs="+", metavar="FILE", help="`-` reads standard input")
-    export = command("export", "data:export", "Write stored trajectories as JSON lines.")
+    export = command(
+        "export", "data:export", "Write stored trajectories as JSON lines.", json=False
+    )
     export.add_argument(
-        "--layout",
-        choices=("contract", "table"),
-        default="contract",
+        "--layout", choices=("contract", "table"), default="contract",
         help="trajectory.v1, or rows with stepsJson",
-    )
+    )  # fmt: skip
     export.add_argument(
-        "--after",
-        type=int,
-        default=0,
-        metavar="SEQ",
-        help="only those stored after this sequence number",
-    )
-    redact = command(
-        "redact", "data:redact", "Filter standard input: private values become placeholders."
-    )
+        "--after", type=int, default=0, metavar="SEQ", help="only those stored after this sequence number"
+    )  # fmt: skip
+    about = "Filter standard input: private values become placeholders."
+    redact = command("redact", "data:redact", about, json=False)
     redact.add_argument(
         "--explain", action="store_true", help="say on standard error what was found"
     )
-
-    dead = command(
-        "dead", "data:dead", "List, show and replay messages that could not be taken.", listing
-    )
+    dead = command("dead", "data:dead", "List, show and replay messages that could not be taken.")
     dead.add_argument("action", nargs="?", choices=("list", "show", "replay"), default="list")
     dead.add_argument("id", nargs="?", help="the dead letter to show or replay")
     dead.add_argument("--reason", help="only those with this reason")
     dead.add_argument("--limit", type=int, default=100)
 
-    keys = command("keys", "access:keys", "List, make and revoke API keys.", listing)
+
+def _rewards(command: Command) -> None:
+    reward = command("reward", "rewards:reward", "Show a trajectory's reward, term by term.")
+    reward.add_argument("action", choices=("show",))
+    reward.add_argument("trajectory", help="the trajectory's id")
+    windows = command("windows", "rewards:windows", "Show which windows can be trained on.")
+    windows.add_argument("action", choices=("check",))
+    windows.add_argument(
+        "--min-agents", type=int, default=5, help="agents a group needs (default: 5)"
+    )
+    windows.add_argument(
+        "--min-windows", type=int, default=1, help="groups that are needed (default: 1)"
+    )
+    windows.add_argument("--since", default="", metavar="WINDOW", help="only from this window on")
+    about = "Tell the loop what really happened in its windows."
+    outcomes = command("outcomes", "rewards:outcomes", about)
+    outcomes.add_argument("action", choices=("sync",))
+    outcomes.add_argument("--hours", type=int, default=24, help="how far back (default: 24)")
+    outcomes.add_argument("--file", action="append", default=[], help="outcomes in JSON lines")
+
+
+def _access(command: Command) -> None:
+    keys = command("keys", "access:keys", "List, make and revoke API keys.")
     keys.add_argument("action", nargs="?", choices=("list", "add", "revoke"), default="list")
     keys.add_argument("name", nargs="?", help="the name of a new key, or the id of one to revoke")
     keys.add_argument("--scope", choices=("agent", "operator", "reader"), default="agent")
@@ -114,15 +128,11 @@ def parser() -> argparse.ArgumentParser:
         ("optin", "Record a user again."),
         ("erase", "Erase everything of a user."),
     ):
-        command(name, f"access:{name}", about, listing).add_argument("user")
-    nats = command(
-        "nats-config",
-        "access:nats_config",
-        "Print a nats-server configuration with one user per role.",
-    )
+        command(name, f"access:{name}", about).add_argument("user")
+    about = "Print a nats-server configuration with one user per role."
+    nats = command("nats-config", "access:nats_config", about, json=False)
     nats.add_argument("--listen", default="127.0.0.1:4222")
     nats.add_argument("--store-dir", default="/var/lib/nats")
-    return top
 
 
 def _port(text: str) -> int:

@@ -128,6 +128,7 @@ class Intake:
         *,
         door: str,
         principal: str,
+        trusted: bool = False,
         subject: str = FEEDBACK,
         stream_seq: int | None = None,
         deliveries: int = 1,
@@ -138,7 +139,8 @@ class Intake:
             return await self.bury(
                 _refused(verdict), door=door, subject=subject, deliveries=deliveries
             )
-        word, redacted = replace(verdict.admitted, principal=principal), verdict.findings > 0
+        word = replace(verdict.admitted, principal=principal, trusted=trusted)
+        redacted = verdict.findings > 0
         self._metrics.redacted(verdict.findings)
         if self._optouts.opted_out(word.user_id):
             return self.dropped(door, word.feedback_id)
@@ -148,14 +150,10 @@ class Intake:
             announce=stream_seq is None or redacted,
             stream_seq=None if redacted else stream_seq,
         )
-        if taken is Taken.CONFLICT:
-            known = f"Feedback {word.feedback_id} is known with other content."
-            return await self.bury(
-                _conflict(known, raw, word.body, word.user_id),
-                door=door,
-                subject=subject,
-                deliveries=deliveries,
-            )
+        if taken in _NO_WORD:
+            reason, sentence = _NO_WORD[taken]
+            refused = Refused(reason, sentence, digest(raw), cut(word.body.decode()), word.user_id)
+            return await self.bury(refused, door=door, subject=subject, deliveries=deliveries)
         self._metrics.taken(door, f"feedback_{taken}")
         if taken is Taken.STORED:
             self._stored()
@@ -189,6 +187,12 @@ class Intake:
             extra={"action": "refuse", "reason": refused.reason.value},
         )
         return Outcome(None, rejected=Rejected(refused.reason, refused.detail), erase=True)
+
+
+_NO_WORD = {
+    Taken.CONFLICT: (Reason.CONFLICT, "This feedback id is known with other content."),
+    Taken.NOT_YOURS: (Reason.NOT_YOURS, "This trajectory is another user's."),
+}
 
 
 def _refused(verdict: Verdict) -> Refused:

@@ -32,6 +32,7 @@ STATUS_OF = {
     Reason.TOO_DEEP: 400,
     Reason.TOO_LARGE: 413,
     Reason.CONFLICT: 409,
+    Reason.NOT_YOURS: 403,
 }
 """The HTTP status of each reason; the others are 422."""
 

@@ -151,9 +151,13 @@ class Doors:
         )
 
     async def feedback(self, request: Request) -> Response:
-        principal = request.principal.key_id if request.principal else "unknown"
+        who = request.principal
         outcome = await self._intake.feedback(
-            request.body, door="http", subject="/v1/feedback", principal=principal
+            request.body,
+            door="http",
+            subject="/v1/feedback",
+            principal=who.key_id if who else "unknown",
+            trusted=who is not None and who.scope == "operator",
         )
         return reply(outcome, name="feedback_id")
 

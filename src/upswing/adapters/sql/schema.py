@@ -130,6 +130,76 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE settings (name TEXT PRIMARY KEY, value {blob} NOT NULL)",
         "CREATE TABLE cursors (name TEXT PRIMARY KEY, seq {big} NOT NULL)",
     ),
+    (
+        # Every revision of every reward, as it was published.
+        """CREATE TABLE rewards (
+            seq {serial},
+            trajectory_id TEXT NOT NULL,
+            revision INTEGER NOT NULL,
+            body {blob} NOT NULL,
+            created_us {big} NOT NULL,
+            UNIQUE (trajectory_id, revision)
+        )""",
+        # The newest reward of each trajectory, with what comparing and counting need of it.
+        """CREATE TABLE scored (
+            trajectory_seq {big} PRIMARY KEY,
+            trajectory_id TEXT NOT NULL UNIQUE,
+            episode_id TEXT,
+            agent_id TEXT NOT NULL,
+            principal TEXT NOT NULL,
+            model TEXT NOT NULL,
+            window_id TEXT NOT NULL,
+            scenario_id TEXT NOT NULL,
+            domain TEXT NOT NULL,
+            complexity DOUBLE PRECISION NOT NULL,
+            turns INTEGER NOT NULL,
+            seconds DOUBLE PRECISION,
+            tokens DOUBLE PRECISION,
+            pnl DOUBLE PRECISION,
+            balance DOUBLE PRECISION,
+            infra_error INTEGER NOT NULL,
+            revision INTEGER NOT NULL,
+            total DOUBLE PRECISION NOT NULL,
+            raw_total DOUBLE PRECISION NOT NULL,
+            judge_score DOUBLE PRECISION
+        )""",
+        "CREATE INDEX scored_by_window ON scored (window_id, scenario_id)",
+        "CREATE INDEX scored_by_kind ON scored (domain, trajectory_seq)",
+        "CREATE INDEX scored_by_model ON scored (model, trajectory_seq)",
+        "CREATE INDEX scored_by_episode ON scored (episode_id) WHERE episode_id IS NOT NULL",
+        # The raw scores of first revisions: what a baseline is made of.
+        """CREATE TABLE component_scores (
+            name TEXT NOT NULL,
+            trajectory_seq {big} NOT NULL,
+            score DOUBLE PRECISION NOT NULL,
+            PRIMARY KEY (name, trajectory_seq)
+        )""",
+        # What really happened in a window, by source.
+        """CREATE TABLE outcomes (
+            window_id TEXT NOT NULL,
+            scenario_id TEXT NOT NULL,
+            source TEXT NOT NULL,
+            body {blob} NOT NULL,
+            stored_us {big} NOT NULL,
+            PRIMARY KEY (window_id, scenario_id, source)
+        )""",
+        # Groups that a judge has dealt with, or could not deal with and why.
+        """CREATE TABLE judged (
+            window_id TEXT NOT NULL,
+            scenario_id TEXT NOT NULL,
+            judge TEXT NOT NULL,
+            judged INTEGER NOT NULL,
+            reason TEXT NOT NULL,
+            prompt_tokens {big} NOT NULL,
+            completion_tokens {big} NOT NULL,
+            usd DOUBLE PRECISION NOT NULL,
+            judged_us {big} NOT NULL,
+            PRIMARY KEY (window_id, scenario_id)
+        )""",
+        # Whether the key that a user's word came with may speak for any user.
+        "ALTER TABLE feedback ADD COLUMN trusted INTEGER NOT NULL DEFAULT 0",
+        "CREATE INDEX feedback_by_episode ON feedback (episode_id) WHERE episode_id IS NOT NULL",
+    ),
 )
 
 

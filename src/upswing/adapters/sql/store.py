@@ -29,6 +29,7 @@ from upswing.ports import (
     Receipt,
     StoredTrajectory,
     Taken,
+    may_speak,
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -111,7 +112,7 @@ class SqlStore:
             else:
                 outcome = Taken.STORED
                 if announce:
-                    _post(tx, TRAJECTORY, admitted.content_hash.hex(), ref=key)
+                    post(tx, TRAJECTORY, admitted.content_hash.hex(), ref=key)
             if stream_seq is not None:
                 _carry(tx, TRAJECTORIES, stream_seq, key)
             return outcome
@@ -172,21 +173,23 @@ class SqlStore:
         announce: bool,
         stream_seq: int | None = None,
     ) -> Taken:
-        """Store a user's word once."""
-        values = (*astuple(admitted), micros(now))
+        """Store a user's word once, unless it speaks of somebody else's work."""
+        values = (*astuple(admitted)[:-1], int(admitted.trusted), micros(now))
 
         def unit(tx: Tx) -> Taken:
             if tx.row("SELECT 1 FROM erased WHERE ref = ?", (admitted.feedback_id,)):
                 return Taken.ERASED
+            if not may_speak(admitted.user_id, _owner(tx, admitted), trusted=admitted.trusted):
+                return Taken.NOT_YOURS
             inserted = tx.execute(
                 "INSERT INTO feedback (feedback_id, content_hash, body, trajectory_id, episode_id, "
-                "inference_id, user_id, principal, stored_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (feedback_id) DO NOTHING",
+                "inference_id, user_id, principal, trusted, stored_us) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (feedback_id) DO NOTHING",
                 values,
             )
             if inserted:
                 if announce:
-                    _post(
+                    post(
                         tx,
                         FEEDBACK,
                         admitted.content_hash.hex(),
@@ -218,7 +221,7 @@ class SqlStore:
                 "INSERT INTO dead (dead_id, stage, reason, user_id, body, created_us) VALUES (?, ?, ?, ?, ?, ?)",
                 values,
             )
-            _post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
+            post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
 
         await self.database.write(unit)
 
@@ -355,7 +358,16 @@ def tables(tx: Tx) -> set[str]:
     return {row[0] for row in tx.rows(sql)}
 
 
-def _post(
+def _owner(tx: Tx, word: AdmittedFeedback) -> str | None:
+    """The user of the trajectory that this word speaks of; None when there is none, or not yet."""
+    for column, value in (("trajectory_id", word.trajectory_id), ("episode_id", word.episode_id)):
+        if value is not None:
+            row = tx.row(f"SELECT user_id FROM trajectories WHERE {column} = ?", (value,))
+            return row[0] if row else None
+    return None
+
+
+def post(
     tx: Tx, subject: str, msg_id: str, *, ref: str | None = None, payload: bytes | None = None
 ) -> None:
     tx.execute(

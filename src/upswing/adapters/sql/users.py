@@ -86,6 +86,10 @@ class Users:
             ):
                 sql = erased.format(table=table, key=key, refs=refs, archived=archived)
                 tx.execute(sql, (micros(now), *params))
+            seqs = "SELECT seq FROM trajectories WHERE user_id = ?"
+            for table, rows in (("component_scores", seqs), ("scored", seqs), ("rewards", _MINE)):
+                key = "trajectory_id" if table == "rewards" else "trajectory_seq"
+                tx.execute(f"DELETE FROM {table} WHERE {key} IN ({rows})", (user_id,))
             words = tx.execute(
                 f"DELETE FROM feedback WHERE feedback_id IN ({_WORDS})", (user_id, user_id)
             )

@@ -1,0 +1,243 @@
+"""What was everything worth? Rewards with their revisions, and the past that they are measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.store import micros, post
+from upswing.contracts import Feedback, Reward, decode, encode
+from upswing.contracts.topics import REWARD
+from upswing.ports import NewReward, ScoredFacts, ScoredMember, SpokenWord, may_speak
+
+_FACTS = (
+    "trajectory_seq", "trajectory_id", "episode_id", "agent_id", "principal", "model", "window_id",
+    "scenario_id", "domain", "complexity", "turns", "seconds", "tokens", "pnl", "balance",
+    "infra_error", "revision", "total", "raw_total",
+)  # fmt: skip
+_INSERT = (
+    f"INSERT INTO scored ({', '.join(_FACTS)}) VALUES ({', '.join('?' * len(_FACTS))}) "
+    "ON CONFLICT DO NOTHING"
+)
+_MEMBER = (
+    "SELECT window_id, scenario_id, trajectory_id, agent_id, total, raw_total, pnl, balance, "
+    "infra_error, trajectory_seq FROM scored"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTotals:
+    """Raw totals of one model's newest trajectories, with whose they are."""
+
+    model: str
+    values: tuple[tuple[str, float], ...]
+
+
+class Rewards:
+    """The store's side of the reward stage. Every write is durable when it returns."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def publish(self, batch: Sequence[NewReward], *, cursor: int, now: datetime) -> None:
+        """Store first revisions, announce them, and remember how far we are; all or nothing."""
+
+        def unit(tx: Tx) -> None:
+            for new in batch:
+                if _insert(tx, new.reward, now):
+                    _remember(tx, new)
+            _move(tx, "reward", cursor)
+
+        await self._database.write(unit)
+
+    async def revise(self, reward: Reward, *, judge_score: float | None, now: datetime) -> bool:
+        """Store and announce the next revision; False when somebody else has."""
+        about = reward.metadata
+
+        def unit(tx: Tx) -> bool:
+            if not _insert(tx, reward, now):
+                return False
+            tx.execute(
+                "UPDATE scored SET revision = ?, total = ?, raw_total = ?, "
+                "judge_score = COALESCE(?, judge_score) WHERE trajectory_id = ?",
+                (about["revision"], reward.total_reward, about["raw_total"], judge_score, str(reward.trajectory_id)),
+            )  # fmt: skip
+            return True
+
+        return await self._database.write(unit)
+
+    async def newest(self, trajectory_id: str) -> Reward | None:
+        """The reward that counts."""
+        sql = "SELECT body FROM rewards WHERE trajectory_id = ? ORDER BY revision DESC LIMIT 1"
+        row = await self._database.read(lambda tx: tx.row(sql, (trajectory_id,)))
+        return decode(Reward, bytes(row[0])) if row else None
+
+    # ── the past ─────────────────────────────────────────────────────────────────────────────
+
+    async def scores_before(self, seq: int, size: int) -> dict[str, list[float]]:
+        """The last raw scores of each component before this trajectory, oldest first."""
+
+        def unit(tx: Tx) -> dict[str, list[float]]:
+            names = [row[0] for row in tx.rows("SELECT DISTINCT name FROM component_scores")]
+            sql = (
+                "SELECT score FROM component_scores WHERE name = ? AND trajectory_seq <= ? "
+                "ORDER BY trajectory_seq DESC LIMIT ?"
+            )
+            return {
+                name: [row[0] for row in reversed(tx.rows(sql, (name, seq, size)))]
+                for name in names
+            }
+
+        return await self._database.read(unit)
+
+    async def facts_before(self, seq: int, size: int) -> list[ScoredFacts]:
+        """What the last trajectories of each kind took, oldest first."""
+        sql = (
+            "SELECT domain, complexity, turns, seconds, tokens FROM scored "
+            "WHERE domain = ? AND complexity > ? AND complexity <= ? AND trajectory_seq <= ? "
+            "AND infra_error = 0 ORDER BY trajectory_seq DESC LIMIT ?"
+        )
+
+        def unit(tx: Tx) -> list[ScoredFacts]:
+            found: list[ScoredFacts] = []
+            for (domain,) in tx.rows("SELECT DISTINCT domain FROM scored"):
+                for low, high in ((-1.0, 0.33), (0.33, 0.66), (0.66, 1.0)):
+                    rows = tx.rows(sql, (domain, low, high, seq, size))
+                    found += [ScoredFacts(*row) for row in reversed(rows)]
+            return found
+
+        return await self._database.read(unit)
+
+    # ── what users said ──────────────────────────────────────────────────────────────────────
+
+    async def words_for(
+        self, targets: Sequence[tuple[str, str | None, str | None]]
+    ) -> dict[str, list[Feedback]]:
+        """What users said of these (trajectory, episode, owner), as far as they may."""
+
+        def unit(tx: Tx) -> dict[str, list[Feedback]]:
+            return {
+                trajectory_id: _words(tx, trajectory_id, episode_id, owner)
+                for trajectory_id, episode_id, owner in targets
+            }
+
+        return await self._database.read(unit)
+
+    async def words_after(self, seq: int, limit: int = 500) -> list[SpokenWord]:
+        """New words in order, with the trajectory each speaks of and whether that is scored."""
+        sql = (
+            "SELECT f.seq, t.trajectory_id, t.episode_id, t.user_id, s.trajectory_id FROM feedback f "
+            "LEFT JOIN trajectories t ON t.trajectory_id = f.trajectory_id "
+            "OR (f.trajectory_id IS NULL AND t.episode_id = f.episode_id) "
+            "LEFT JOIN scored s ON s.trajectory_id = t.trajectory_id "
+            "WHERE f.seq > ? ORDER BY f.seq LIMIT ?"
+        )
+        rows = await self._database.read(lambda tx: tx.rows(sql, (seq, limit)))
+        return [SpokenWord(row[0], row[1], row[2], row[3], row[4] is not None) for row in rows]
+
+    async def forget_waiting(self, before: datetime, most: int) -> int:
+        """Words whose trajectory never came: the old ones, and all beyond `most`."""
+        waiting = (
+            "SELECT f.seq FROM feedback f LEFT JOIN trajectories t "
+            "ON t.trajectory_id = f.trajectory_id WHERE t.trajectory_id IS NULL "
+            "AND f.trajectory_id IS NOT NULL"
+        )
+
+        def unit(tx: Tx) -> int:
+            old = tx.execute(
+                f"DELETE FROM feedback WHERE stored_us < ? AND seq IN ({waiting})",
+                (micros(before),),
+            )
+            extra = tx.rows(f"{waiting} ORDER BY f.seq DESC LIMIT 1000000 OFFSET {int(most)}")
+            for row in extra:
+                tx.execute("DELETE FROM feedback WHERE seq = ?", (row[0],))
+            return old + len(extra)
+
+        return await self._database.write(unit)
+
+    # ── comparing ────────────────────────────────────────────────────────────────────────────
+
+    async def members(self, since: str = "") -> list[ScoredMember]:
+        """Everything scored in windows from `since` on."""
+        sql = f"{_MEMBER} WHERE window_id >= ? ORDER BY trajectory_seq"
+        return _members(await self._database.read(lambda tx: tx.rows(sql, (since,))))
+
+    async def group(self, window_id: str, scenario_id: str) -> list[ScoredMember]:
+        sql = f"{_MEMBER} WHERE window_id = ? AND scenario_id = ? ORDER BY trajectory_seq"
+        return _members(
+            await self._database.read(lambda tx: tx.rows(sql, (window_id, scenario_id)))
+        )
+
+    async def model_totals(self, most: int = 1000) -> list[ModelTotals]:
+        """The newest raw totals of each model; what the infrastructure spoiled is left out."""
+        sql = (
+            "SELECT principal, raw_total FROM scored WHERE model = ? AND infra_error = 0 "
+            "ORDER BY trajectory_seq DESC LIMIT ?"
+        )
+
+        def unit(tx: Tx) -> list[ModelTotals]:
+            return [
+                ModelTotals(model, tuple((row[0], row[1]) for row in tx.rows(sql, (model, most))))
+                for (model,) in tx.rows("SELECT DISTINCT model FROM scored")
+            ]
+
+        return await self._database.read(unit)
+
+
+def _insert(tx: Tx, reward: Reward, now: datetime) -> bool:
+    body, key, revision = encode(reward), str(reward.trajectory_id), reward.metadata["revision"]
+    new = tx.execute(
+        "INSERT INTO rewards (trajectory_id, revision, body, created_us) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT DO NOTHING",
+        (key, revision, body, micros(now)),
+    )
+    if new:
+        post(tx, REWARD, str(reward.reward_id), ref=key, payload=body)
+    return bool(new)
+
+
+def _remember(tx: Tx, new: NewReward) -> None:
+    facts, about = new.facts, new.reward.metadata
+    tx.execute(
+        _INSERT,
+        (
+            new.trajectory_seq, str(new.reward.trajectory_id), new.episode_id, new.agent_id,
+            new.principal, about["model"], about["window_id"], about["scenario_id"], facts.domain,
+            facts.complexity, facts.turns, facts.seconds, facts.tokens, new.pnl, new.balance,
+            int(new.infra_error), about["revision"], new.reward.total_reward, about["raw_total"],
+        ),
+    )  # fmt: skip
+    if new.infra_error:
+        return
+    for name, score in new.raw.items():
+        tx.execute(
+            "INSERT INTO component_scores (name, trajectory_seq, score) VALUES (?, ?, ?) "
+            "ON CONFLICT DO NOTHING",
+            (name, new.trajectory_seq, score),
+        )
+
+
+def _move(tx: Tx, name: str, seq: int) -> None:
+    tx.execute(
+        "INSERT INTO cursors (name, seq) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq",
+        (name, seq),
+    )
+
+
+def _words(tx: Tx, trajectory_id: str, episode_id: str | None, owner: str | None) -> list[Feedback]:
+    sql = "SELECT body, user_id, trusted FROM feedback WHERE trajectory_id = ?"
+    rows = tx.rows(sql, (trajectory_id,))
+    if episode_id is not None:
+        sql = "SELECT body, user_id, trusted FROM feedback WHERE episode_id = ?"
+        rows += tx.rows(sql, (episode_id,))
+    return [
+        decode(Feedback, bytes(row[0]))
+        for row in rows
+        if may_speak(row[1], owner, trusted=bool(row[2]))
+    ]
+
+
+def _members(rows: Iterable[Row]) -> list[ScoredMember]:
+    return [ScoredMember(*(*row[:8], bool(row[8]), row[9])) for row in rows]

@@ -1,0 +1,127 @@
+"""Rewards, windows and what really happened: the door of evaluators and readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from upswing.contracts import Reward, decode, encode
+from upswing.contracts.outcome import Outcome
+from upswing.contracts.wire import Message
+from upswing.errors import Misuse, Reason, Rejected
+from upswing.http.app import JSON, Problem, Request, Response, Route, answer
+from upswing.http.operations import OPERATOR, READER
+from upswing.ports import JudgedGroup, ScoredMember, Taken
+from upswing.reward.windows import report, to_json
+
+_ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
+
+
+class OutcomeTaken(msgspec.Struct, frozen=True):
+    """What became of an outcome."""
+
+    result: str
+    window_id: str
+
+
+class GroupInfo(msgspec.Struct, frozen=True):
+    """A group that a judge has dealt with."""
+
+    window_id: str
+    scenario_id: str
+    judge: str
+    judged: bool
+    reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
+
+
+class GroupList(msgspec.Struct, frozen=True):
+    groups: list[GroupInfo]
+
+
+class RewardStore(Protocol):
+    async def newest(self, trajectory_id: str) -> Reward | None: ...
+
+    async def members(self, since: str = "") -> list[ScoredMember]: ...
+
+
+class OutcomeStore(Protocol):
+    async def put(self, outcome: Outcome, now: datetime) -> Taken: ...
+
+    async def verdicts(self, limit: int = 100) -> list[JudgedGroup]: ...
+
+
+class Judging:
+    """The handlers."""
+
+    def __init__(
+        self, rewards: RewardStore, outcomes: OutcomeStore, *, clock: Callable[[], datetime]
+    ) -> None:
+        self._rewards = rewards
+        self._outcomes = outcomes
+        self._clock = clock
+
+    def routes(self) -> list[Route]:
+        bad = {400: ("Not JSON.", Problem), 422: ("Not an outcome.", Problem)}
+        query: dict[str, dict[str, Any]] = {
+            "since": {"type": "string"},
+            "min_agents": {"type": "integer", "minimum": 1, "maximum": 1000},
+        }
+        return [
+            Route("GET", "/v1/rewards/{trajectory_id}", "The newest reward of a trajectory.", self.reward, READER,
+                  params={"trajectory_id": _ID},
+                  answers={200: ("It.", {"type": "object"}), 404: ("There is none.", Problem)}),
+            Route("GET", "/v1/windows", "Groups of agents that faced the same world.", self.windows, READER,
+                  query=query, answers={200: ("They.", {"type": "object"}), 422: ("A number is wrong.", Problem)}),
+            Route("GET", "/v1/judgements", "What the judge said of groups, and what it cost.", self.judgements, READER,
+                  answers={200: ("They.", GroupList)}),
+            Route("POST", "/v1/outcomes", "Say what really happened in a window.", self.outcome, OPERATOR,
+                  takes={JSON: schema_of(Outcome)}, answers={202: ("Durable.", OutcomeTaken), **bad}),
+        ]  # fmt: skip
+
+    async def reward(self, request: Request) -> Response:
+        found = await self._rewards.newest(request.params["trajectory_id"])
+        if found is None:
+            raise Misuse("No reward for this trajectory yet, or no such trajectory.")
+        return Response(200, encode(found))
+
+    async def windows(self, request: Request) -> Response:
+        text = request.query.get("min_agents", "5")
+        if not text.isdecimal() or not 1 <= int(text) <= 1000:
+            raise Rejected(Reason.SCHEMA, "`min_agents` is a number from 1 to 1000.")
+        members = await self._rewards.members(request.query.get("since", ""))
+        return answer(200, to_json(report(members, int(text))))
+
+    async def judgements(self, _: Request) -> Response:
+        found = await self._outcomes.verdicts()
+        groups = [
+            GroupInfo(*(getattr(each, name) for name in GroupInfo.__struct_fields__))
+            for each in found
+        ]
+        return answer(200, GroupList(groups))
+
+    async def outcome(self, request: Request) -> Response:
+        outcome = decode(Outcome, request.body)
+        taken = await self._outcomes.put(outcome, self._clock())
+        return answer(202, OutcomeTaken(taken.value, outcome.window_id))
+
+
+def schema_of(message: type[Message]) -> dict[str, Any]:
+    """The JSON Schema of a message that travels by HTTP only."""
+    made = msgspec.json.schema(message)
+    parts = made.pop("$defs", {})
+
+    def resolve(node: Any) -> Any:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                return resolve(parts[node["$ref"].rpartition("/")[2]])
+            return {key: resolve(value) for key, value in node.items()}
+        return [resolve(item) for item in node] if isinstance(node, list) else node
+
+    resolved: dict[str, Any] = resolve(made)
+    return resolved

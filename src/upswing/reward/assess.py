@@ -1,0 +1,123 @@
+"""What is this trajectory worth, beside those before it? All components, one reward.
+
+`Memory` is everything that the past says: the trailing windows of each component and of each kind
+of task. It is a function of the rows before, so whoever reads the same rows has the same memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from upswing.contracts import Feedback, Reward, Trajectory
+from upswing.ports import LintReport, StoredTrajectory
+from upswing.reward.baseline import Method, Window
+from upswing.reward.completion import completion
+from upswing.reward.efficiency import efficiency
+from upswing.reward.opinion import opinion
+from upswing.reward.plugins import Plugin, ask
+from upswing.reward.quality import quality
+from upswing.reward.score import Score
+from upswing.reward.stats import Facts, Statistics, facts_of
+from upswing.reward.total import RAW_TOTAL, combine, to_reward
+from upswing.reward.windows import EnvironmentNumbers, environment_numbers
+
+TOLERANCE = timedelta(minutes=5)
+"""How far clocks may differ before it is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How rewards are made here."""
+
+    weights: Mapping[str, float]
+    method: Method = "z-score"
+    plugins: tuple[Plugin, ...] = ()
+
+
+@dataclass(slots=True)
+class Memory:
+    """The past, as far as it matters."""
+
+    windows: dict[str, Window] = field(default_factory=dict)
+    statistics: Statistics = field(default_factory=Statistics)
+
+    def push(self, assessed: Assessed) -> None:
+        """One more row; what the infrastructure spoiled is no measure for others."""
+        if assessed.infra_error:
+            return
+        for name, value in assessed.raw.items():
+            self.windows.setdefault(name, Window()).push(value)
+        self.statistics.push(assessed.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """A reward, and what the past will remember of it."""
+
+    reward: Reward
+    raw: dict[str, float]
+    """Raw scores by component, and the raw total."""
+    facts: Facts
+    numbers: EnvironmentNumbers
+    infra_error: bool
+    failures: dict[str, str]
+    """Plugins that gave no score, and why."""
+    clock: str | None = None
+    """A sentence when the agent's clock and ours disagree."""
+
+
+def assess(
+    row: StoredTrajectory,
+    trajectory: Trajectory,
+    said: Sequence[Feedback],
+    lint: LintReport | None,
+    memory: Memory,
+    rules: Rules,
+    *,
+    now: datetime,
+) -> Assessed:
+    """The first revision of a trajectory's reward."""
+    known = row.admitted
+    facts = facts_of(trajectory, known.domain, known.complexity)
+    others = ask(rules.plugins, trajectory)
+    scores: dict[str, Score | None] = {
+        "task_completion": completion(trajectory),
+        "efficiency": efficiency(trajectory, memory.statistics.of(known.domain, known.complexity)),
+        "code_quality": quality(trajectory, lint),
+        "user_feedback": opinion(said),
+        **others.scores,
+    }
+    total = combine(scores, rules.weights, memory.windows, rules.method)
+    clock = clocks(trajectory.end_timestamp, now)
+    about: dict[str, Any] = {
+        "window_id": known.window_id,
+        "scenario_id": known.scenario_id,
+        "agent_id": known.agent_id,
+        **({"infra_error": True} if known.infra_error else {}),
+        **({"clock": clock} if clock else {}),
+    }
+    return Assessed(
+        reward=to_reward(total, trajectory, now=now, metadata=about),
+        raw={term.name: term.score.value for term in total.terms} | {RAW_TOTAL: total.raw_total},
+        facts=facts,
+        numbers=environment_numbers({"metadata": trajectory.metadata}),
+        infra_error=known.infra_error,
+        failures=others.failures,
+        clock=clock,
+    )
+
+
+def clocks(end: datetime, now: datetime) -> str | None:
+    """What to say when a trajectory ended later than it is now.
+
+    >>> from datetime import UTC
+    >>> clocks(datetime(2025, 1, 1, 13, tzinfo=UTC), datetime(2025, 1, 1, 12, tzinfo=UTC))
+    "The agent's clock is 1:00:00 ahead of ours; its times are kept as they are."
+    """
+    ahead = end - now
+    if ahead <= TOLERANCE:
+        return None
+    return f"The agent's clock is {ahead} ahead of ours; its times are kept as they are."

@@ -1,0 +1,176 @@
+"""Who did best of those who faced the same world? Ended windows are judged, once.
+
+A judged group's scores stand beside the four components, as `judge` with weight 0: relative
+algorithms train on them, and they are never mixed into the total.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import msgspec
+
+from upswing.contracts import Reward
+from upswing.contracts.outcome import Outcome
+from upswing.contracts.reward import Component
+from upswing.contracts.steps import window_of
+from upswing.ports import JudgedGroup, ScoredMember, StoredTrajectory
+from upswing.reward.judge import Ask, Budget, Cache, Group, Policy, judge_group
+from upswing.reward.metrics import RewardMetrics
+from upswing.reward.outcome_judge import NAME as OUTCOME
+from upswing.reward.outcome_judge import rank
+from upswing.reward.outcomes import merge, outcome_of
+from upswing.reward.prompt import Attempt
+from upswing.reward.verdict import GroupVerdict, Spend
+
+log = logging.getLogger(__name__)
+GRACE = timedelta(minutes=5)
+"""After a window's end: stragglers may still come in."""
+
+
+class Ledger(Protocol):
+    async def of_window(self, window_id: str) -> list[Outcome]: ...
+
+    async def unjudged(self, before: str, least: int, limit: int = 50) -> list[tuple[str, str]]: ...
+
+    async def judged(self, group: JudgedGroup, now: datetime) -> None: ...
+
+    async def spent(self, since: datetime) -> tuple[int, int, float]: ...
+
+
+class Groups(Protocol):
+    async def group(self, window_id: str, scenario_id: str) -> list[ScoredMember]: ...
+
+    async def newest(self, trajectory_id: str) -> Reward | None: ...
+
+
+class FindsTrajectories(Protocol):
+    async def trajectory(self, trajectory_id: str) -> StoredTrajectory | None: ...
+
+
+class Changes(Protocol):
+    async def change(
+        self,
+        reward: Reward,
+        components: Mapping[str, Component],
+        *,
+        cause: str,
+        metadata: Mapping[str, Any],
+        judge_score: float | None = None,
+    ) -> bool: ...
+
+
+class Bench:
+    """Judges groups: with a model when one is configured, else by the world's own numbers."""
+
+    def __init__(
+        self,
+        trajectories: FindsTrajectories,
+        groups: Groups,
+        ledger: Ledger,
+        rewarder: Changes,
+        metrics: RewardMetrics,
+        *,
+        clock: Callable[[], datetime],
+        window_hours: int,
+        min_agents: int,
+        ask: Ask | None = None,
+        policy: Policy | None = None,
+        budget: Budget = Budget(),  # noqa: B008 - it is frozen
+        cache: Cache | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._trajectories = trajectories
+        self._groups = groups
+        self._ledger = ledger
+        self._rewarder = rewarder
+        self._metrics = metrics
+        self._clock = clock
+        self._window_hours = window_hours
+        self._min_agents = min_agents
+        self._ask = ask
+        self._policy = policy
+        self._budget = budget
+        self._cache = cache
+        self._sleep = sleep
+
+    async def judge_ended_windows(self) -> int:
+        """Deal with every group whose window is over; how many."""
+        open_window = window_of(self._clock() - GRACE, self._window_hours)
+        due = await self._ledger.unjudged(open_window, self._min_agents)
+        for window_id, scenario_id in due:
+            await self.judge(window_id, scenario_id)
+        return len(due)
+
+    async def judge(self, window_id: str, scenario_id: str) -> GroupVerdict:
+        """One group: its verdict beside the rewards, and a line in the ledger."""
+        members = await self._groups.group(window_id, scenario_id)
+        sound = [each for each in members if not each.infra_error]
+        if self._ask is None or self._policy is None:
+            verdict = rank(sound)
+        else:
+            verdict = await self._by_model(window_id, scenario_id, sound)
+        for trajectory_id, score in verdict.scores.items():
+            await self._beside(trajectory_id, score, verdict)
+        spend = verdict.spend
+        done = JudgedGroup(
+            window_id, scenario_id, verdict.judge, verdict.judged, verdict.reason,
+            spend.prompt_tokens, spend.completion_tokens, spend.usd,
+        )  # fmt: skip
+        await self._ledger.judged(done, self._clock())
+        self._count(verdict)
+        log.info("window %s: %s", window_id, verdict.reason, extra={"action": "judge"})
+        return verdict
+
+    async def _by_model(
+        self, window_id: str, scenario_id: str, members: Sequence[ScoredMember]
+    ) -> GroupVerdict:
+        assert self._ask is not None  # noqa: S101 - asked by the caller
+        assert self._policy is not None  # noqa: S101
+        attempts = []
+        for member in members:
+            stored = await self._trajectories.trajectory(member.trajectory_id)
+            if stored is not None:
+                body = msgspec.json.decode(stored.admitted.body)
+                attempts.append(Attempt(member.trajectory_id, body))
+        truth = outcome_of(merge(await self._ledger.of_window(window_id)), window_id, scenario_id)
+        prompt, completion, usd = await self._ledger.spent(self._clock() - timedelta(days=1))
+        return await judge_group(
+            Group(window_id, scenario_id, tuple(attempts), truth),
+            self._ask, self._policy, sleep=self._sleep, seed=f"{window_id}/{scenario_id}", cache=self._cache,
+            budget=self._budget, spent=Spend(0, prompt, completion, usd),
+        )  # fmt: skip
+
+    async def _beside(self, trajectory_id: str, score: float, verdict: GroupVerdict) -> None:
+        reward = await self._groups.newest(trajectory_id)
+        if reward is None:
+            return
+        why = verdict.explanations.get(trajectory_id, verdict.reason)
+        component = Component(
+            score=score,
+            weight=0.0,
+            source="automated",
+            reasoning=why,
+            raw_data={"judge": verdict.judge},
+        )
+        by_model = verdict.judge != OUTCOME
+        about: dict[str, Any] = {
+            "judge": {"name": verdict.judge, "score": score, "reason": verdict.reason},
+            **({"evaluation_method": "model-based"} if by_model else {}),
+        }
+        await self._rewarder.change(
+            reward, {"judge": component}, cause="judge", metadata=about, judge_score=score
+        )
+
+    def _count(self, verdict: GroupVerdict) -> None:
+        self._metrics.judge_usd.inc(verdict.spend.usd)
+        self._metrics.judge_tokens.labels("prompt").inc(verdict.spend.prompt_tokens)
+        self._metrics.judge_tokens.labels("completion").inc(verdict.spend.completion_tokens)
+        if not verdict.judged:
+            self._metrics.trouble.labels("judge").inc()
+        if verdict.clamped:
+            self._metrics.trouble.labels("judge score out of range").inc(verdict.clamped)

@@ -1,0 +1,293 @@
+"""How does every stored trajectory get its reward, at once, and another when somebody speaks late?
+
+The rewarder follows the store by sequence number. Each round takes three steps, each of them one
+transaction or nothing:
+
+| step           | reads                      | writes                                             |
+|----------------|----------------------------|----------------------------------------------------|
+| new ones       | trajectories after ours    | first revisions, their raw scores, how far we are  |
+| late words     | feedback after ours        | the next revision where the opinion changed        |
+| ended windows  | groups that nobody judged  | the next revision with the judge's score beside it |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from upswing.contracts import Feedback, Reward, Trajectory, decode_trajectory
+from upswing.contracts.reward import Component
+from upswing.errors import Transient
+from upswing.ports import (
+    LintReport,
+    NewReward,
+    ScoredFacts,
+    Snippet,
+    SpokenWord,
+    StoredTrajectory,
+)
+from upswing.reward.assess import Assessed, Memory, Rules, assess
+from upswing.reward.baseline import SIZE, Window
+from upswing.reward.code import python_code
+from upswing.reward.influence import fair_mean
+from upswing.reward.metrics import RewardMetrics
+from upswing.reward.opinion import opinion
+from upswing.reward.quality import is_reported
+from upswing.reward.stats import Statistics
+from upswing.reward.total import rescored, revise
+
+log = logging.getLogger(__name__)
+BATCH = 100
+"""Trajectories of one round: few enough to publish the first while the next arrive."""
+_POLL_SECONDS = 1.0
+_WAITING_DAYS = timedelta(days=30)
+_MOST_WAITING = 10_000
+"""Words that wait for a trajectory which never came."""
+
+Lint = Callable[[Sequence[Snippet]], Awaitable[LintReport | None]]
+
+
+class Trajectories(Protocol):
+    async def trajectories_after(self, seq: int, limit: int = 500) -> list[StoredTrajectory]: ...
+
+    async def cursor(self, name: str) -> int: ...
+
+    async def move_cursor(self, name: str, seq: int) -> None: ...
+
+
+class ModelValues(Protocol):
+    @property
+    def model(self) -> str: ...
+    @property
+    def values(self) -> Sequence[tuple[str, float]]: ...
+
+
+class RewardStore(Protocol):
+    """What the stage asks of the store. Every write is durable when it returns."""
+
+    async def publish(self, batch: Sequence[NewReward], *, cursor: int, now: datetime) -> None: ...
+
+    async def revise(self, reward: Reward, *, judge_score: float | None, now: datetime) -> bool: ...
+
+    async def newest(self, trajectory_id: str) -> Reward | None: ...
+
+    async def scores_before(self, seq: int, size: int) -> dict[str, list[float]]: ...
+
+    async def facts_before(self, seq: int, size: int) -> Sequence[ScoredFacts]: ...
+
+    async def words_for(
+        self, targets: Sequence[tuple[str, str | None, str | None]]
+    ) -> dict[str, list[Feedback]]: ...
+
+    async def words_after(self, seq: int, limit: int = 500) -> list[SpokenWord]: ...
+
+    async def forget_waiting(self, before: datetime, most: int) -> int: ...
+
+    async def model_totals(self, most: int = 1000) -> Sequence[ModelValues]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    row: StoredTrajectory
+    trajectory: Trajectory
+    lint: LintReport | None
+
+
+class Rewarder:
+    """Gives every trajectory its reward."""
+
+    def __init__(
+        self,
+        trajectories: Trajectories,
+        store: RewardStore,
+        rules: Rules,
+        metrics: RewardMetrics,
+        *,
+        clock: Callable[[], datetime],
+        lint: Lint | None = None,
+        published: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._trajectories = trajectories
+        self._store = store
+        self._rules = rules
+        self._metrics = metrics
+        self._clock = clock
+        self._lint = lint
+        self._published = published
+        self._woken = asyncio.Event()
+        self._at: int | None = None
+        self._heard = 0
+        self._memory = Memory()
+
+    def wake(self) -> None:
+        """Something was stored."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """For ever; a store that is away is waited for."""
+        while True:
+            self._woken.clear()
+            try:
+                busy = await self.round()
+            except Transient as error:
+                log.warning("%s", error, extra={"action": "reward"})
+                self._at = None  # what was in memory may be ahead of the store: read it anew
+                await asyncio.sleep(0.5)
+                continue
+            if busy:
+                continue
+            try:
+                await asyncio.wait_for(self._woken.wait(), _POLL_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def round(self) -> bool:
+        """One round; true when there may be more to do at once."""
+        if self._at is None:
+            await self._remember()
+        more = await self.score_new()
+        return await self.hear_words() or more
+
+    async def _remember(self) -> None:
+        """The past, as the store has it: the same for every replica."""
+        at = await self._trajectories.cursor("reward")
+        scores = await self._store.scores_before(at, SIZE)
+        self._memory = Memory(
+            {name: Window(SIZE, values) for name, values in scores.items()},
+            Statistics(SIZE, await self._store.facts_before(at, SIZE)),
+        )
+        self._heard = await self._trajectories.cursor("feedback")
+        self._at = at
+
+    # ── new ones ─────────────────────────────────────────────────────────────────────────────
+
+    async def score_new(self) -> bool:
+        """Give the next trajectories their first revision."""
+        at = self._at or 0
+        rows = await self._trajectories.trajectories_after(at, BATCH)
+        if not rows:
+            return False
+        words = await self._store.words_for(
+            [(r.admitted.trajectory_id, r.admitted.episode_id, r.admitted.user_id) for r in rows]
+        )
+        work = await asyncio.gather(*(self._prepared(row) for row in rows))
+        batch = []
+        for each in work:
+            said = words[each.row.admitted.trajectory_id]
+            assessed = assess(
+                each.row,
+                each.trajectory,
+                said,
+                each.lint,
+                self._memory,
+                self._rules,
+                now=self._clock(),
+            )
+            self._memory.push(assessed)
+            self._note(assessed)
+            batch.append(_new(each.row, assessed))
+        await self._store.publish(batch, cursor=rows[-1].seq, now=self._clock())
+        self._at = rows[-1].seq
+        now = self._clock()
+        for row in rows:
+            self._metrics.latency.observe(max(0.0, (now - row.stored).total_seconds()))
+        self._published()
+        return len(rows) == BATCH
+
+    async def _prepared(self, row: StoredTrajectory) -> _Work:
+        trajectory = decode_trajectory(row.admitted.body)
+        if self._lint is None or is_reported(trajectory):
+            return _Work(row, trajectory, None)
+        snippets = python_code(trajectory)
+        return _Work(row, trajectory, await self._lint(snippets) if snippets else None)
+
+    def _note(self, assessed: Assessed) -> None:
+        self._metrics.reward.observe(assessed.reward.total_reward)
+        if assessed.clock:
+            self._metrics.trouble.labels("clock").inc()
+        for name, sentence in assessed.failures.items():
+            self._metrics.trouble.labels(f"plugin {name}").inc()
+            log.warning("%s", sentence, extra={"action": "plugin_failed"})
+
+    # ── late words ───────────────────────────────────────────────────────────────────────────
+
+    async def hear_words(self) -> bool:
+        """Revise the rewards of trajectories that somebody spoke of since."""
+        words = await self._store.words_after(self._heard)
+        heard: dict[str, SpokenWord] = {}
+        last = self._heard
+        for word in words:
+            if word.trajectory_id is not None and not word.scored:
+                break  # its first revision comes first, and will count this word by itself
+            if word.trajectory_id is not None:
+                heard[word.trajectory_id] = word
+            last = word.seq
+        for word in heard.values():
+            await self._revise(word)
+        if last > self._heard:
+            await self._trajectories.move_cursor("feedback", last)
+            self._heard = last
+        return len(words) == 500 and last == words[-1].seq
+
+    async def _revise(self, word: SpokenWord) -> None:
+        trajectory_id = word.trajectory_id or ""
+        reward = await self._store.newest(trajectory_id)
+        if reward is None:
+            return
+        said = await self._store.words_for([(trajectory_id, word.episode_id, word.owner)])
+        score = opinion(said[trajectory_id])
+        old = reward.reward_components.get("user_feedback")
+        if old is None or (old.score == score.value and old.reasoning == score.reasoning):
+            return
+        human = {"evaluation_method": "hybrid" if score.raw_data.get("voices") else "automated"}
+        await self.change(
+            reward, {"user_feedback": rescored(old, score)}, cause="feedback", metadata=human
+        )
+
+    async def change(
+        self,
+        reward: Reward,
+        components: Mapping[str, Component],
+        *,
+        cause: str,
+        metadata: Mapping[str, Any],
+        judge_score: float | None = None,
+    ) -> bool:
+        """Publish the next revision of a reward."""
+        now = self._clock()
+        after = revise(reward, components, now=now, metadata=metadata)
+        done = await self._store.revise(after, judge_score=judge_score, now=now)
+        if done:
+            self._metrics.revisions.labels(cause).inc()
+            self._published()
+        return done
+
+    # ── upkeep ───────────────────────────────────────────────────────────────────────────────
+
+    async def chores(self) -> None:
+        """The slow things: means per model, and words whose trajectory never came."""
+        for each in await self._store.model_totals():
+            mean = fair_mean(each.values)
+            if mean is not None:
+                self._metrics.model_mean.labels(each.model).set(mean)
+        await self._store.forget_waiting(self._clock() - _WAITING_DAYS, _MOST_WAITING)
+
+
+def _new(row: StoredTrajectory, assessed: Assessed) -> NewReward:
+    known = row.admitted
+    return NewReward(
+        trajectory_seq=row.seq,
+        reward=assessed.reward,
+        raw=assessed.raw,
+        facts=assessed.facts,
+        episode_id=known.episode_id,
+        agent_id=known.agent_id,
+        principal=known.user_id or known.agent_id,
+        pnl=assessed.numbers.pnl,
+        balance=assessed.numbers.balance,
+        infra_error=assessed.infra_error,
+    )

@@ -24,6 +24,7 @@ import nats
 from upswing.config import Settings, Surroundings
 from upswing.contracts.steps import stamp
 from upswing.contracts.topics import TRAJECTORY
+from upswing.reward.total import explain
 from upswing.runtime import Address, Loop, Running, now
 from upswing.sdk import Recorder
 
@@ -58,7 +59,7 @@ async def run(out: TextIO) -> int:
             await asyncio.gather(
                 _by_sdk(running, data, 70), _by_http(running, 70), _by_nats(running, 60)
             )
-            while (await loop.store.counts())["trajectories"] < TOTAL:  # noqa: ASYNC110 - as any onlooker
+            while (await loop.store.counts())["rewards"] < TOTAL:  # noqa: ASYNC110 - as any onlooker
                 await asyncio.sleep(0.02)
             seconds = (now() - started).total_seconds()
             await _show(loop, out, seconds)
@@ -160,7 +161,7 @@ async def _show(loop: Loop, out: TextIO, seconds: float) -> None:
     stored = await loop.store.trajectories_after(0, TOTAL)
     bodies = b"\n".join(row.admitted.body for row in stored)
     print(
-        f"{len(stored)} trajectories are stored, {seconds:.1f} s after the first was sent.\n",
+        f"{len(stored)} trajectories are stored and scored, {seconds:.1f} s after the first was sent.\n",
         file=out,
     )
     for title, counts in (
@@ -178,6 +179,10 @@ async def _show(loop: Loop, out: TextIO, seconds: float) -> None:
     sample = next(row for row in stored if b"-1>" in row.admitted.body)
     output = json.loads(sample.admitted.body)["turns"][0]["result"]["output"]
     print(f"  for example {output!r}", file=out)
+    reward = await loop.rewards.newest(sample.admitted.trajectory_id)
+    print("  its reward:", file=out)
+    for line in explain(reward) if reward else ():
+        print(f"    {line}", file=out)
     print(f"\n{json.dumps(await loop.store.counts())}", file=out)
     print(
         "\nStart your own loop with `upswing up`; docs/recording.md shows how an agent joins it.",

@@ -16,6 +16,8 @@ from upswing.ports import OutboxEntry, Receipt
 
 log = logging.getLogger(__name__)
 _BATCH = 256
+_GIVE_WAY_SECONDS = 0.1
+"""How long a batch waits while agents crowd at the doors: being acknowledged comes first."""
 _POLL_SECONDS = 1.0
 """The safety net: every commit also wakes the relay at once."""
 
@@ -34,11 +36,11 @@ class Relay:
     """Moves the outbox to the bus."""
 
     def __init__(
-        self, store: HasOutbox, bus: Publishes, delivered: Callable[[int], None] = lambda _: None
+        self, store: HasOutbox, bus: Publishes, crowded: Callable[[], bool] = lambda: False
     ) -> None:
         self._store = store
         self._bus = bus
-        self._delivered = delivered
+        self._crowded = crowded
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
@@ -70,7 +72,8 @@ class Relay:
             receipts = await self._bus.publish(entries)
             if receipts:
                 await self._store.delivered(receipts)
-                self._delivered(len(receipts))
+            if self._crowded():
+                await asyncio.sleep(_GIVE_WAY_SECONDS)
             if len(receipts) < len(entries):
                 return True
         return False

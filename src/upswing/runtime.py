@@ -212,7 +212,7 @@ class Loop:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         metrics = CollectMetrics(self.registry)
-        self.relay = Relay(self.store, self.bus)
+        self.relay = Relay(self.store, self.bus, lambda: self.intake.crowded)
         self._nudges = asyncio.Event()
         self.intake = Intake(
             self.store, self.users, await self._start_looking(), metrics,
@@ -252,6 +252,7 @@ class Loop:
         self.rewards, self.outcomes = Rewards(self.store.database), Outcomes(self.store.database)
         self.rewarder = Rewarder(
             self.store, self.rewards, rules, metrics, clock=self._clock, published=self._stored,
+            crowded=lambda: self.intake.crowded,
             lint=partial(lint, timeout_s=config.lint_seconds) if config.lint else None,
         )  # fmt: skip
         model = self._surroundings.judge_model or judge.model

@@ -69,7 +69,7 @@ def _loop(command: Command) -> None:
     command("info", "loop:info", "Say how to reach the running loop.")
     command("status", "loop:status", "Count what the loop has.")
     command("doctor", "doctor:doctor", "Check a set-up and say what to do.")
-    about = "Record 200 trajectories through all three doors and show what was stored."
+    about = "Record 200 trajectories through all three doors and show what became of them."
     command("demo", "loop:demo", about, json=False)
 
 

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 STAGE = "collect"
 DEATHS_TO_POISON = 4
 FETCH = 256
+CROWD = 24
+"""Messages in hand at once that make a crowd."""
 
 
 class OptOuts(Protocol):
@@ -81,6 +83,12 @@ class Intake:
         self._clock = clock
         self._new_id = new_id
         self._stored = stored
+        self._in_hand = 0
+
+    @property
+    def crowded(self) -> bool:
+        """Many wait for their acknowledgement; what can wait should."""
+        return self._in_hand > CROWD
 
     async def trajectory(
         self,
@@ -92,6 +100,15 @@ class Intake:
         deliveries: int = 1,
     ) -> Outcome:
         """Take a trajectory: stored once, or dropped, or buried with a reason."""
+        self._in_hand += 1
+        try:
+            return await self._trajectory(raw, door, subject, stream_seq, deliveries)
+        finally:
+            self._in_hand -= 1
+
+    async def _trajectory(
+        self, raw: bytes, door: str, subject: str, stream_seq: int | None, deliveries: int
+    ) -> Outcome:
         verdict = await self._look(Kind.TRAJECTORY, raw)
         if not isinstance(verdict, Passed):
             return await self.bury(

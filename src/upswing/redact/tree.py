@@ -20,6 +20,7 @@ _SHORT = 64
 _CHAIN = 16
 _KEY = 4096
 _TAIL = re.compile(r"\S{0,256}(?:[ ]\S{1,32})?")
+_BLANK = re.compile(r"\s")
 _HEAD = re.compile(r"\S{0,256}")
 _QUOTES = str.maketrans(dict.fromkeys("\"'`\\\n\r", "\x02"))
 _PLAIN_KEYS = re.compile(
@@ -208,8 +209,10 @@ def _plain_key(key: str) -> bool:
 def _tail(text: str) -> int:
     """How much of the end of this text could be the beginning of a value?"""
     last = text[-1]
-    if last.isspace() or last in _NO_TAIL:
+    if last in _NO_TAIL or last.isspace():
         return 0
+    if len(text) < 256 and " " not in text and not _BLANK.search(text):
+        return len(text)
     match = _TAIL.match(text[-_SEAM_WORDS:][::-1])
     return match.end() if match else 0
 

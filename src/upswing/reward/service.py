@@ -43,7 +43,7 @@ from upswing.reward.total import rescored, revise
 log = logging.getLogger(__name__)
 BATCH = 100
 """Trajectories of one round: few enough to publish the first while the next arrive."""
-_GIVE_WAY_SECONDS = 0.2
+_GIVE_WAY_SECONDS = 0.4
 """How long a round waits while agents crowd at the doors: being acknowledged comes first."""
 _POLL_SECONDS = 1.0
 _WAITING_DAYS = timedelta(days=30)

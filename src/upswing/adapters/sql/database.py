@@ -258,6 +258,10 @@ def connect_sqlite(path: str, *, read_only: bool = False) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA secure_delete=ON")
         connection.execute("PRAGMA journal_size_limit=67108864")
+        # Pages of the indexes are changed again and again: copying them back to the database
+        # every 32 MB instead of every 4 writes each of them less often.
+        connection.execute("PRAGMA wal_autocheckpoint=8000")
+        connection.execute("PRAGMA cache_size=-65536")
     connection.execute("PRAGMA busy_timeout=10000")
     return connection
 

@@ -22,7 +22,7 @@ import msgspec
 import uvicorn
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
-from upswing.adapters.archive import Archive, archive_finished_hours
+from upswing.adapters.archive import KEPT, Archive, archive_finished_hours
 from upswing.adapters.children import Children
 from upswing.adapters.judge_cache import JudgeCache
 from upswing.adapters.lint import lint
@@ -346,6 +346,7 @@ class Loop:
         await self.keys.load()
         await self.rewarder.chores()
         await self.bench.judge_ended_windows()
+        await self.judge_cache.prune(self._clock() - KEPT)
         await self.steps.end_stale(timedelta(hours=self._settings.collect.stale_hours))
         if self.archive:
             await archive_finished_hours(self.store, self.archive, self._clock())
@@ -377,6 +378,7 @@ class Loop:
             for hour in hours:
                 await self.archive.remove(hour, {copy.trajectory_id for copy in copies})
         if copies:
+            await self.judge_cache.forget({copy.trajectory_id for copy in copies})
             await self.users.unarchived(copies)
 
     async def _serve(self) -> str:

@@ -78,6 +78,17 @@ async def test_a_model_judges_an_ended_window_once_with_the_truth_before_it(data
 
 
 @pytest.mark.live
+async def test_erasing_a_user_erases_what_the_judge_said_of_their_work(data):
+    async with Endpoint() as endpoint, await judged_loop(data, endpoint) as loop:
+        async with Client(loop.running.http_url, loop.running.key) as client:
+            await fill(loop, client)
+            await loop.bench.judge_ended_windows()
+            assert list((data / "judge").rglob("*.json"))
+            await client("DELETE", "/v1/users/user-4/data")
+            assert not list((data / "judge").rglob("*.json"))
+
+
+@pytest.mark.live
 async def test_a_group_whose_judge_fails_is_kept_unjudged_with_the_reason(data):
     prose = {"choices": [{"message": {"content": "I would say they were all rather good."}}]}
     async with Endpoint(*[(200, prose)] * 9) as endpoint, await judged_loop(data, endpoint) as loop:

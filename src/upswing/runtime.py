@@ -13,7 +13,6 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -253,7 +252,7 @@ class Loop:
         self.rewarder = Rewarder(
             self.store, self.rewards, rules, metrics, clock=self._clock, published=self._stored,
             crowded=lambda: self.intake.crowded,
-            lint=partial(lint, timeout_s=config.lint_seconds) if config.lint else None,
+            lint=lint if config.lint else None, lint_seconds=config.lint_seconds,
         )  # fmt: skip
         model = self._surroundings.judge_model or judge.model
         ask = policy = None

@@ -111,6 +111,7 @@ class Rewarder:
         *,
         clock: Callable[[], datetime],
         lint: Lint | None = None,
+        lint_seconds: float = 0.3,
         crowded: Callable[[], bool] = lambda: False,
         published: Callable[[], None] = lambda: None,
     ) -> None:
@@ -120,6 +121,9 @@ class Rewarder:
         self._metrics = metrics
         self._clock = clock
         self._lint = lint
+        self._lint_seconds = lint_seconds
+        self._linters = asyncio.Semaphore(2)
+        """Each is two processes; more would only slow each other down."""
         self._crowded = crowded
         self._published = published
         self._woken = asyncio.Event()
@@ -208,8 +212,18 @@ class Rewarder:
         trajectory = decode_trajectory(row.admitted.body)
         if self._lint is None or is_reported(trajectory):
             return _Work(row, trajectory, None)
-        snippets = python_code(trajectory)
-        return _Work(row, trajectory, await self._lint(snippets) if snippets else None)
+        return _Work(row, trajectory, await self._linted(python_code(trajectory)))
+
+    async def _linted(self, snippets: Sequence[Snippet]) -> LintReport | None:
+        """What the linter says, if it can say it in time: a late reward is worse than one without."""
+        if self._lint is None or not snippets:
+            return None
+        try:
+            async with asyncio.timeout(self._lint_seconds), self._linters:
+                return await self._lint(snippets)
+        except TimeoutError:
+            self._metrics.trouble.labels("lint").inc()
+            return None
 
     def _note(self, assessed: Assessed) -> None:
         self._metrics.reward.observe(assessed.reward.total_reward)

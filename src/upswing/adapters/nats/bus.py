@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
+import msgspec
 import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, PubAck
@@ -24,6 +26,8 @@ from upswing.ports import Carried, OutboxEntry, Receipt
 log = logging.getLogger(__name__)
 ACK_WAIT_SECONDS = 30.0
 MAX_ACK_PENDING = 2000
+STANDING_SECONDS = 10.0
+"""How long a request for messages stands before it is made anew."""
 CONNECT_SECONDS = 5.0
 """For the first connection; one that was lost later is sought for ever."""
 _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError)
@@ -45,38 +49,75 @@ class Delivery:
 
 
 class Pull:
-    """A durable pull consumer, made anew when the server lost it."""
+    """A durable pull consumer, with one request standing at the server at all times.
 
-    def __init__(self, js: JetStreamContext, stream: str, subject: str, durable: str) -> None:
-        self._js = js
+    A message is handed over as soon as it arrives. (nats-py's own `fetch` waits for a full batch
+    or its end when an earlier request of its own lapsed late; a lone message then waits too.)
+    """
+
+    def __init__(self, bus: Bus, stream: str, subject: str, durable: str) -> None:
+        self._bus = bus
         self._stream = stream
         self._subject = subject
         self._durable = durable
-        self._subscription: JetStreamContext.PullSubscription | None = None
+        self._inbox: Subscription | None = None
+        self._owed = 0
+        """Messages that the standing request may still bring."""
+        self._lapses = 0.0
+        self._reconnects = 0
 
     async def last_seq(self) -> int:
         """The newest message of the stream."""
         try:
-            return int((await self._js.stream_info(self._stream)).state.last_seq)
+            return int((await self._bus.js.stream_info(self._stream)).state.last_seq)
         except (*_AWAY, NotFoundError) as error:
             raise Transient(f"The bus cannot be asked just now: {error!r}.") from error
 
     async def fetch(self, most: int, wait_seconds: float) -> list[Delivery]:
-        """Up to `most` messages, or none after `wait_seconds`."""
+        """What has arrived, `most` at a time; none after `wait_seconds`."""
         try:
-            if self._subscription is None:
-                await self._ensure_consumer()
-                self._subscription = await self._js.pull_subscribe_bind(self._durable, self._stream)
-            messages = await self._subscription.fetch(most, timeout=wait_seconds)
+            inbox = await self._stand(most)
+            messages = [await inbox.next_msg(timeout=wait_seconds)]
+            while len(messages) < most and inbox.pending_msgs:
+                messages.append(await inbox.next_msg(timeout=1))
         except TimeoutError:
             return []
         except (*_AWAY, NotFoundError) as error:
-            self._subscription = None
+            self._inbox = None
             raise Transient(f"The bus cannot be read just now: {error!r}.") from error
-        return [Delivery(_carried(self._stream, message), message) for message in messages]
+        return [
+            Delivery(_carried(self._stream, message), message)
+            for message in messages
+            if self._is_work(message)
+        ]
+
+    def _is_work(self, message: Msg) -> bool:
+        """A message without data and with a status says that the request has lapsed."""
+        if message.headers and "Status" in message.headers and not message.data:
+            self._owed = 0
+            return False
+        self._owed -= 1
+        return True
+
+    async def _stand(self, most: int) -> Subscription:
+        """The inbox, with a request behind it."""
+        client = self._bus.client
+        if self._inbox is None:
+            await self._ensure_consumer()
+            self._inbox = await client.subscribe(client.new_inbox())
+            self._owed = 0
+        now = asyncio.get_running_loop().time()
+        lost = client.stats["reconnects"] != self._reconnects
+        if self._owed <= 0 or now > self._lapses or lost:
+            self._reconnects = client.stats["reconnects"]
+            wish = {"batch": most, "expires": int(STANDING_SECONDS * 1e9)}
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._durable}"
+            await client.publish(subject, msgspec.json.encode(wish), reply=self._inbox.subject)
+            self._owed, self._lapses = most, now + STANDING_SECONDS + 1
+        return self._inbox
 
     async def _ensure_consumer(self) -> None:
-        await self._js.add_consumer(
+        await self._bus.js.add_consumer(
             self._stream,
             ConsumerConfig(
                 name=self._durable,
@@ -134,7 +175,7 @@ class Bus:
             raise Transient(f"The bus has no working JetStream just now: {error!r}.") from error
 
     def pull(self, stream: str, subject: str, durable: str) -> Pull:
-        return Pull(self.js, stream, subject, durable)
+        return Pull(self, stream, subject, durable)
 
     async def publish(self, entries: Sequence[OutboxEntry]) -> list[Receipt]:
         """Publish in order; a receipt for each that the bus acknowledged."""

@@ -230,7 +230,8 @@ def _cells(row: Row) -> tuple[str, ...]:
     if row.failure:
         return (row.name, "–", "–", "FAILED", row.peer, row.failure)
     met = "met" if row.met else "MISSED"
-    return (row.name, f"{row.value:,.1f} {row.unit}", target, met, row.peer, told)
+    digits = 3 if row.value < 1 else 1
+    return (row.name, f"{row.value:,.{digits}f} {row.unit}", target, met, row.peer, told)
 
 
 def print_table(rows: list[Row]) -> None:

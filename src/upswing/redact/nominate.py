@@ -24,9 +24,10 @@ _THIRD, _ANY = "ABEFIJMNQRUVYZcdghklopstwx014589", r"A-Za-z0-9+/_\-"
 _GROUP = f"[{_FIRST}][{_SECOND}][{_THIRD}][{_ANY}]"
 """Four characters of base64 that decode to three printable ones: one group in eleven by chance."""
 
-_STRANGE = (
-    "(?:00[aA][dD]|0[345][0-9a-fA-F]{2}|1[16-9dD][0-9a-fA-F]{2}|2[0-4][0-9a-fA-F]{2}"
-    "|[aA]4[c-fC-F][0-9a-fA-F]|[fF][eEfF][0-9a-fA-F]{2})"
+_STRANGE = (  # not the dashes, quotes and dots of ordinary prose
+    "(?:00[aA][dD]|0[345][0-9a-fA-F]{2}|1[16-9dD][0-9a-fA-F]{2}"
+    "|20(?:0[b-fB-F]|1[0-2]|2[4a-eA-E]|4[34]|[67][0-9a-fA-F])|21[0-8][0-9a-fA-F]|221[25]|2236"
+    "|24[6-9a-fA-F][0-9a-fA-F]|[aA]4[c-fC-F][0-9a-fA-F]|[fF][eEfF][0-9a-fA-F]{2})"
 )
 MARKS: tuple[tuple[str, str, str], ...] = (
     # name, pattern, and what must follow so that a long run is reported once, at its end

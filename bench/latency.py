@@ -37,7 +37,7 @@ from bench.harness import (
 )
 
 TRAJECTORY, REWARD = "agent.rl.trajectory.v1", "agent.rl.reward.v1"
-PAYLOAD_BYTES = 25_000
+PAYLOAD_BYTES, SMALL_BYTES = 25_000, 4_000
 DISTINCT = 64
 SECRET_EVERY = 10
 REPORT_BYTES = 100
@@ -60,11 +60,12 @@ def rows() -> list[Row]:
     ours: list[float] = []
     theirs: list[float] = []
     full: list[float] = []
+    small: list[float] = []
     with upswing_up() as service:
         url = service.command("info")["nats_url"]
         with _peer(python, told) as peer_url:
             for bus in (url, peer_url):
-                asyncio.run(_measure(bus, HISTORY_RATE, HISTORY))
+                asyncio.run(_measure(bus, HISTORY_RATE, HISTORY, PAYLOAD_BYTES))
             measures = {
                 "upswing": lambda: _round("upswing", url, RATE, SECONDS, ours),
                 "peer": lambda: _round("peer", peer_url, RATE, SECONDS, theirs),
@@ -73,6 +74,7 @@ def rows() -> list[Row]:
         _round("upswing, warming", url, FULL_RATE, WARM_SECONDS, [])
         for _ in range(FULL_ROUNDS):
             _round("upswing alone", url, FULL_RATE, FULL_SECONDS, full)
+            _round("upswing alone, small", url, FULL_RATE, FULL_SECONDS, small, SMALL_BYTES)
     name = f"ingest → reward published, p99 ({PAYLOAD_BYTES // 1000} KB, 10 turns"
     peer = "faststream + pydantic + presidio"
     lower = {"better": "lower", "versions": told}
@@ -80,6 +82,7 @@ def rows() -> list[Row]:
         Row(name=f"{name}, {RATE}/s), ours of theirs", value=p(99, ours) / p(99, theirs), target=RATIO_TARGET, peer=peer, **lower),
         Row(name=f"{name}, {RATE}/s)", value=p(99, ours), target=TARGET_MS, unit="ms", **lower),
         Row(name=f"{name}, {FULL_RATE}/s)", value=p(99, full), target=TARGET_MS, unit="ms", **lower),
+        Row(name=f"{name.replace('25', '4')}, {FULL_RATE}/s)", value=p(99, small), target=TARGET_MS, unit="ms", **lower),
     ]  # fmt: skip
 
 
@@ -93,9 +96,11 @@ def p(percent: int, numbers: Sequence[float]) -> float:
     return ordered[-(-len(ordered) * percent // 100) - 1]
 
 
-def _round(who: str, url: str, rate: float, seconds: float, into: list[float]) -> float:
+def _round(
+    who: str, url: str, rate: float, seconds: float, into: list[float], size: int = PAYLOAD_BYTES
+) -> float:
     """Measure once, in ms; all rounds together make the percentile, for one has too few."""
-    taken = asyncio.run(_measure(url, rate, int(rate * seconds)))
+    taken = asyncio.run(_measure(url, rate, int(rate * seconds), size))
     into += taken
     print(
         f"  {who}, {rate:g}/s: p50 {p(50, taken):.1f} ms, p99 {p(99, taken):.1f} ms, "
@@ -108,11 +113,11 @@ def _round(who: str, url: str, rate: float, seconds: float, into: list[float]) -
 # --- the load ------------------------------------------------------------------------------------
 
 
-def _bodies(count: int) -> list[tuple[str, bytes]]:
+def _bodies(count: int, size: int) -> list[tuple[str, bytes]]:
     """As many trajectories, each under an id of its own: a repeated one would cost nothing."""
     made = []
     for number in range(count):
-        draft, key = _draft(number % DISTINCT), str(uuid.uuid4())
+        draft, key = _draft(number % DISTINCT, size), str(uuid.uuid4())
         reported = {
             "outcome": {"status": ("completed", "partial", "failed")[number % 3]},
             "linter_results": {"pylint": 7 + number % 4},
@@ -124,13 +129,13 @@ def _bodies(count: int) -> list[tuple[str, bytes]]:
 
 
 @cache
-def _draft(seed: int) -> dict[str, Any]:
-    return trajectory(seed=seed, size=PAYLOAD_BYTES - REPORT_BYTES)
+def _draft(seed: int, size: int) -> dict[str, Any]:
+    return trajectory(seed=seed, size=size - REPORT_BYTES)
 
 
-async def _measure(url: str, rate: float, count: int) -> list[float]:
+async def _measure(url: str, rate: float, count: int, size: int) -> list[float]:
     """Milliseconds from due to heard, of each trajectory."""
-    bodies = _bodies(count)
+    bodies = _bodies(count, size)
     client = await nats.connect(url)
     due: dict[str, float] = {}
     heard: dict[str, float] = {}

@@ -25,7 +25,8 @@ from upswing.config import Settings, Surroundings
 from upswing.contracts.steps import stamp
 from upswing.contracts.topics import TRAJECTORY
 from upswing.reward.total import explain
-from upswing.runtime import Address, Loop, Running, now
+from upswing.running import Running
+from upswing.runtime import Address, Loop, now
 from upswing.sdk import Recorder
 
 TOTAL = 200

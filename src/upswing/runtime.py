@@ -9,7 +9,6 @@ import logging
 import os
 import secrets
 import signal
-import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,7 +32,7 @@ from upswing.adapters.sql.episodes import Episodes
 from upswing.adapters.sql.keys import Keys
 from upswing.adapters.sql.outcomes import Outcomes
 from upswing.adapters.sql.rewards import Rewards
-from upswing.adapters.sql.store import SqlStore, open_store
+from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.users import ArchivedCopy, Users
 from upswing.collect.look import Kind, Refused, Verdict, look
 from upswing.collect.metrics import CollectMetrics
@@ -68,6 +67,7 @@ from upswing.reward.plugins import load as load_plugins
 from upswing.reward.prompt import RUBRIC
 from upswing.reward.service import Rewarder
 from upswing.reward.weights import weights as reward_weights
+from upswing.running import Running, listen, read_secrets, write_private
 
 log = logging.getLogger(__name__)
 WEAK_KEY = 20
@@ -87,19 +87,6 @@ class Address:
     port: int = 8100
     gateway_port: int = 3000
     nats_port: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """How to reach a running loop; kept in `running.json`, which only its owner can read."""
-
-    pid: int
-    http_url: str
-    gateway_url: str | None
-    nats_url: str
-    nats_urls: dict[str, str]
-    key: str
-    data: str
 
 
 def make_redactor(settings: Settings) -> Redactor:
@@ -471,66 +458,3 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals to us: we stop the parts in order."""
         yield
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, or a sentence about the port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise Misuse(
-            f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any."
-        ) from None
-    listener.listen(2048)
-    listener.setblocking(False)
-    return listener
-
-
-def read_secrets(folder: Path) -> dict[str, str]:
-    """The credentials of this data directory, made at first start."""
-    path = folder / "secrets.json"
-    known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
-    wanted = ["key", *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
-    if missing := [name for name in wanted if name not in known]:
-        known |= {
-            name: ("up_" if name == "key" else "") + secrets.token_urlsafe(32) for name in missing
-        }
-        write_private(path, json.dumps(known, indent=2))
-    return known
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
-    fresh = path.with_suffix(".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
-    fresh.replace(path)
-
-
-def read_running(folder: Path) -> Running | None:
-    """How to reach the loop of this directory, if one runs."""
-    try:
-        running = Running(**json.loads((folder / "running.json").read_text()))
-        os.kill(running.pid, 0)
-    except (OSError, ValueError, TypeError):
-        return None
-    return running
-
-
-__all__ = [
-    "Address",
-    "Loop",
-    "Running",
-    "SqlStore",
-    "listen",
-    "now",
-    "read_running",
-    "read_secrets",
-]

@@ -120,7 +120,7 @@ def _store(folder: Path) -> str:
 
 
 def _ports(folder: Path) -> str:
-    from upswing.runtime import read_running
+    from upswing.running import read_running
 
     if running := read_running(folder):
         return f"The loop runs at {running.http_url} (process {running.pid})."

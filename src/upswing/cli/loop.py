@@ -27,7 +27,8 @@ def up(arguments: argparse.Namespace) -> int:
     """Run until a signal comes."""
     from upswing.config import read_settings, read_surroundings
     from upswing.logs import set_up_logging
-    from upswing.runtime import Address, Loop, Running
+    from upswing.running import Running
+    from upswing.runtime import Address, Loop
 
     loop = Loop(
         arguments.data,
@@ -46,7 +47,7 @@ def up(arguments: argparse.Namespace) -> int:
 
 def info(arguments: argparse.Namespace) -> int:
     """How to reach the running loop."""
-    from upswing.runtime import read_running
+    from upswing.running import read_running
 
     running = read_running(arguments.data)
     if running is None:
@@ -65,7 +66,7 @@ def status(arguments: argparse.Namespace) -> int:
     """Counts, read from the store, whether the loop runs or not."""
     from upswing.adapters.sql.store import read_only
     from upswing.config import read_surroundings
-    from upswing.runtime import read_running
+    from upswing.running import read_running
 
     async def run() -> dict[str, int]:
         store = read_only(arguments.data, read_surroundings(os.environ).database_url)

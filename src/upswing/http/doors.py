@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,7 @@ from upswing.http.app import (
     problem,
     status_of,
 )
+from upswing.http.openapi import inline
 
 AGENT = frozenset({"agent", "operator"})
 LINES_LIMIT = 64 * 1024 * 1024
@@ -86,7 +86,7 @@ class Doors:
             Route(
                 "POST", "/v1/trajectories", "Hand over one trajectory, or many as JSON lines.",
                 self.trajectories, AGENT,
-                takes={JSON: _inline(schema(Trajectory)), LINES: {"type": "string"}},
+                takes={JSON: inline(schema(Trajectory)), LINES: {"type": "string"}},
                 answers={**_TAKEN, 207: ("Some lines were refused; a result per line.", LINES)},
                 max_body=LINES_LIMIT,
             ),
@@ -104,7 +104,7 @@ class Doors:
             ),
             Route(
                 "POST", "/v1/feedback", "Say what a user thought of it, also days later.",
-                self.feedback, AGENT, takes={JSON: _inline(schema(Feedback)) | FEEDBACK_RULES}, answers=_TAKEN,
+                self.feedback, AGENT, takes={JSON: inline(schema(Feedback)) | FEEDBACK_RULES}, answers=_TAKEN,
                 max_body=most,
             ),
         ]  # fmt: skip
@@ -170,22 +170,3 @@ def reply(outcome: Outcome, name: str = "trajectory_id") -> Response:
     if outcome.id is None:
         raise Rejected(Reason.SCHEMA, "The message has no id.")
     return answer(202, Accepted(outcome.word, outcome.id, **{name: outcome.id}))
-
-
-def _inline(tree: dict[str, Any]) -> dict[str, Any]:
-    """A message's schema as part of another document: its definitions move along, nested."""
-    parts = tree["$defs"]
-
-    def resolve(node: Any) -> Any:
-        if isinstance(node, dict):
-            if "$ref" in node:
-                return resolve(parts[node["$ref"].rpartition("/")[2]])
-            return {
-                key: resolve(value)
-                for key, value in node.items()
-                if key not in {"$defs", "$schema", "$id"}
-            }
-        return [resolve(item) for item in node] if isinstance(node, list) else node
-
-    made: dict[str, Any] = resolve(tree)
-    return made

@@ -10,9 +10,9 @@ import msgspec
 
 from upswing.contracts import Reward, decode, encode
 from upswing.contracts.outcome import Outcome
-from upswing.contracts.wire import Message
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
+from upswing.http.openapi import inline
 from upswing.http.operations import OPERATOR, READER
 from upswing.ports import JudgedGroup, ScoredMember, Taken
 from upswing.reward.windows import report, to_json
@@ -27,21 +27,10 @@ class OutcomeTaken(msgspec.Struct, frozen=True):
     window_id: str
 
 
-class GroupInfo(msgspec.Struct, frozen=True):
-    """A group that a judge has dealt with."""
-
-    window_id: str
-    scenario_id: str
-    judge: str
-    judged: bool
-    reason: str
-    prompt_tokens: int
-    completion_tokens: int
-    usd: float
-
-
 class GroupList(msgspec.Struct, frozen=True):
-    groups: list[GroupInfo]
+    """Groups that a judge has dealt with."""
+
+    groups: list[JudgedGroup]
 
 
 class RewardStore(Protocol):
@@ -81,7 +70,7 @@ class Judging:
             Route("GET", "/v1/judgements", "What the judge said of groups, and what it cost.", self.judgements, READER,
                   answers={200: ("They.", GroupList)}),
             Route("POST", "/v1/outcomes", "Say what really happened in a window.", self.outcome, OPERATOR,
-                  takes={JSON: schema_of(Outcome)}, answers={202: ("Durable.", OutcomeTaken), **bad}),
+                  takes={JSON: inline(msgspec.json.schema(Outcome))}, answers={202: ("Durable.", OutcomeTaken), **bad}),
         ]  # fmt: skip
 
     async def reward(self, request: Request) -> Response:
@@ -98,30 +87,9 @@ class Judging:
         return answer(200, to_json(report(members, int(text))))
 
     async def judgements(self, _: Request) -> Response:
-        found = await self._outcomes.verdicts()
-        groups = [
-            GroupInfo(*(getattr(each, name) for name in GroupInfo.__struct_fields__))
-            for each in found
-        ]
-        return answer(200, GroupList(groups))
+        return answer(200, GroupList(await self._outcomes.verdicts()))
 
     async def outcome(self, request: Request) -> Response:
         outcome = decode(Outcome, request.body)
         taken = await self._outcomes.put(outcome, self._clock())
         return answer(202, OutcomeTaken(taken.value, outcome.window_id))
-
-
-def schema_of(message: type[Message]) -> dict[str, Any]:
-    """The JSON Schema of a message that travels by HTTP only."""
-    made = msgspec.json.schema(message)
-    parts = made.pop("$defs", {})
-
-    def resolve(node: Any) -> Any:
-        if isinstance(node, dict):
-            if "$ref" in node:
-                return resolve(parts[node["$ref"].rpartition("/")[2]])
-            return {key: resolve(value) for key, value in node.items()}
-        return [resolve(item) for item in node] if isinstance(node, list) else node
-
-    resolved: dict[str, Any] = resolve(made)
-    return resolved

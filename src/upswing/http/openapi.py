@@ -96,3 +96,22 @@ def _schema(kind: Any) -> dict[str, Any]:
     if isinstance(kind, dict):
         return kind
     return {"$ref": f"#/components/schemas/{kind.__name__}"}
+
+
+def inline(tree: dict[str, Any]) -> dict[str, Any]:
+    """A schema as part of another document: its definitions stand where they are used."""
+    parts = tree.get("$defs", {})
+
+    def resolve(node: Any) -> Any:
+        if isinstance(node, dict):
+            if "$ref" in node:
+                return resolve(parts[node["$ref"].rpartition("/")[2]])
+            return {
+                key: resolve(value)
+                for key, value in node.items()
+                if key not in {"$defs", "$schema", "$id"}
+            }
+        return [resolve(item) for item in node] if isinstance(node, list) else node
+
+    made: dict[str, Any] = resolve(tree)
+    return made

@@ -1,0 +1,84 @@
+"""How is a running loop found, and what does it keep to itself?
+
+| file           | holds                                      | mode |
+|----------------|--------------------------------------------|------|
+| `running.json` | how to reach the loop, while it runs       | 600  |
+| `secrets.json` | the operator's key and the bus's passwords | 600  |
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from upswing.adapters.nats.permissions import OPERATOR
+from upswing.contracts.topics import ROLES
+from upswing.errors import Misuse
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How to reach a running loop; kept in `running.json`, which only its owner can read."""
+
+    pid: int
+    http_url: str
+    gateway_url: str | None
+    nats_url: str
+    nats_urls: dict[str, str]
+    key: str
+    data: str
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, or a sentence about the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise Misuse(
+            f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any."
+        ) from None
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
+def read_secrets(folder: Path) -> dict[str, str]:
+    """The credentials of this data directory, made at first start."""
+    path = folder / "secrets.json"
+    known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    wanted = ["key", *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
+    if missing := [name for name in wanted if name not in known]:
+        known |= {
+            name: ("up_" if name == "key" else "") + secrets.token_urlsafe(32) for name in missing
+        }
+        write_private(path, json.dumps(known, indent=2))
+    return known
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    fresh = path.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+    fresh.replace(path)
+
+
+def read_running(folder: Path) -> Running | None:
+    """How to reach the loop of this directory, if one runs."""
+    try:
+        running = Running(**json.loads((folder / "running.json").read_text()))
+        os.kill(running.pid, 0)
+    except (OSError, ValueError, TypeError):
+        return None
+    return running

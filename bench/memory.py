@@ -1,13 +1,16 @@
-"""How much memory does a resting upswing hold?"""
+"""How much memory does a resting upswing hold, and how quickly does it answer `--help`?"""
 
 import subprocess
+import sys
 import time
 import urllib.request
 from importlib.metadata import version
+from pathlib import Path
 
 from bench.harness import Row, upswing_up, versions
 
 TARGET_MB = 250.0
+HELP_S = 0.3
 QUIET_S = 3.0
 
 
@@ -24,7 +27,18 @@ def rows() -> list[Row]:
     return [
         _row("memory at rest, main process", main[1], told),
         _row(f"memory at rest, with {listed}", sum(size for _, size in held), told),
-    ]
+        Row(
+            name="upswing --help, best of five", value=min(_help_s() for _ in range(5)),
+            target=HELP_S, better="lower", unit="s", versions=told,
+        ),
+    ]  # fmt: skip
+
+
+def _help_s() -> float:
+    command = [str(Path(sys.executable).parent / "upswing"), "--help"]
+    start = time.perf_counter()
+    subprocess.run(command, capture_output=True, check=True)
+    return time.perf_counter() - start
 
 
 def _row(name: str, megabytes: float, told: dict[str, str]) -> Row:

@@ -373,7 +373,7 @@ class Loop:
             sweep=self.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
         )  # fmt: skip
-        judging = Judging(self.rewards, self.outcomes, clock=self._clock)
+        judging = Judging(self.rewards, self.outcomes, self.redactor, clock=self._clock)
         routes = [
             *judging.routes(),
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),

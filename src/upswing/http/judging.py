@@ -8,13 +8,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from upswing.contracts import Reward, decode, encode
+from upswing.contracts import Reward, decode, encode, from_builtins
 from upswing.contracts.outcome import Outcome
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.openapi import inline
 from upswing.http.operations import OPERATOR, READER
 from upswing.ports import JudgedGroup, ScoredMember, Taken
+from upswing.redact import RedactionFailed, Redactor
 from upswing.reward.windows import report, to_json
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
@@ -49,8 +50,14 @@ class Judging:
     """The handlers."""
 
     def __init__(
-        self, rewards: RewardStore, outcomes: OutcomeStore, *, clock: Callable[[], datetime]
+        self,
+        rewards: RewardStore,
+        outcomes: OutcomeStore,
+        redactor: Redactor,
+        *,
+        clock: Callable[[], datetime],
     ) -> None:
+        self._redactor = redactor
         self._rewards = rewards
         self._outcomes = outcomes
         self._clock = clock
@@ -90,6 +97,11 @@ class Judging:
         return answer(200, GroupList(await self._outcomes.verdicts()))
 
     async def outcome(self, request: Request) -> Response:
-        outcome = decode(Outcome, request.body)
+        told = msgspec.to_builtins(decode(Outcome, request.body))
+        try:
+            clean = self._redactor.tree(told).value
+        except RedactionFailed as error:
+            raise Rejected(Reason.REDACTION_FAILED, f"Nothing of it is kept: {error}") from None
+        outcome = from_builtins(Outcome, clean)
         taken = await self._outcomes.put(outcome, self._clock())
         return answer(202, OutcomeTaken(taken.value, outcome.window_id))

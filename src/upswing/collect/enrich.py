@@ -9,6 +9,7 @@ from msgspec import UnsetType
 
 from upswing.contracts import Trajectory
 from upswing.contracts.steps import window_of
+from upswing.dataset.evaluation import is_evaluation
 from upswing.ports import Admitted
 
 _HINTS: dict[str, re.Pattern[str]] = {
@@ -54,6 +55,8 @@ def enrich(
         ended=trajectory.end_timestamp,
         turns=len(trajectory.turns),
         infra_error=bool(metadata.get("infra_error")),
+        task_id=task["task_id"],
+        evaluation=is_evaluation(metadata),
     )
 
 

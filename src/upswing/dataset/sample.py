@@ -7,24 +7,32 @@ one: what nobody named cannot slip in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from upswing.contracts.steps import tree
+from upswing.contracts.steps import number, tree
+from upswing.redact.messages import are_tokens
 
 
 class SampleTurn(msgspec.Struct, frozen=True, omit_defaults=True):
     """One step as the policy saw and took it."""
 
     observation: Any
+    """Text, or an object for structured input."""
     action: Any
+    """`type`, and as far as recorded `tool_name`, `tool_args` and `raw_response`."""
     success: bool
     output: Any = None
     thoughts: list[str] = []
     token_ids: list[int] | None = None
+    """The ids that are new since the turn before, as the server counted them."""
     logprobs: list[float] | None = None
+    observation_type: str = "user_message"
+    """`user_message`, `tool_result`, `subordinate_response` or `system_message`."""
+    error: str | None = None
+    turn_id: int = 0
 
 
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -40,8 +48,17 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     window_id: str
     scenario_id: str
     model: str
+    """The model that acted."""
     on_policy: bool = False
     """Whether every turn has the exact token ids that the model produced."""
+    task_id: str = ""
+    domain: str = "general"
+    revision: int = 0
+    """Of the reward."""
+    held_out: bool = False
+    """Measured, and not trained on."""
+    turn_rewards: list[float] | None = None
+    """One per turn, where turns were rewarded; a turn without one among them gained nothing."""
 
 
 def sample_of(
@@ -51,14 +68,13 @@ def sample_of(
     raw_total: float,
     window_id: str,
     scenario_id: str,
+    domain: str = "general",
+    revision: int = 0,
+    held_out: bool = False,
 ) -> Sample:
     """The sample of a stored trajectory."""
     metadata = tree(body["metadata"])
-    tokens = {
-        part["turn_id"]: part
-        for part in metadata.get("tokens") or []
-        if isinstance(part, Mapping) and "turn_id" in part
-    }
+    tokens = _tokens(metadata.get("tokens"))
     turns = [_turn(turn, tokens.get(turn["turn_id"], {})) for turn in body["turns"]]
     return Sample(
         trajectory_id=body["trajectory_id"],
@@ -71,6 +87,11 @@ def sample_of(
         scenario_id=scenario_id,
         model=metadata["model"],
         on_policy=all(turn.token_ids is not None for turn in turns),
+        task_id=body["task_context"]["task_id"],
+        domain=domain,
+        revision=revision,
+        held_out=held_out,
+        turn_rewards=_turn_rewards(metadata.get("step_rewards"), len(turns)),
     )
 
 
@@ -83,7 +104,47 @@ def _turn(turn: Mapping[str, Any], tokens: Mapping[str, Any]) -> SampleTurn:
         thoughts=turn.get("thought_process") or [],
         token_ids=tokens.get("ids"),
         logprobs=tokens.get("logprobs"),
+        observation_type=turn["observation"]["type"],
+        error=turn["result"].get("error"),
+        turn_id=turn["turn_id"],
     )
 
 
 _ACTION = ("type", "tool_name", "tool_args", "raw_response")
+
+
+def _tokens(told: object) -> dict[int, dict[str, Any]]:
+    """Token ids and logprobs by turn, where they are numbers that can be used.
+
+    >>> _tokens([{"turn_id": 1, "ids": [5, 7], "logprobs": [-0.5, 0]}, {"turn_id": 2, "ids": ["x"]}])
+    {}
+    >>> _tokens([{"turn_id": 1, "ids": [5, 7], "logprobs": [-0.5, 0]}, {"turn_id": 2, "ids": [1.5]}])
+    {1: {'ids': [5, 7], 'logprobs': [-0.5, 0.0]}}
+    """
+    if not isinstance(told, list) or not are_tokens(told):
+        return {}
+    return {
+        part["turn_id"]: {
+            "ids": part["ids"],
+            "logprobs": [float(n) for n in part["logprobs"]] if "logprobs" in part else None,
+        }
+        for part in told
+        if "ids" in part and all(type(n) is int and n >= 0 for n in part["ids"])
+    }
+
+
+def _turn_rewards(told: object, turns: int) -> list[float] | None:
+    """What each turn earned, or None when that is not told turn by turn.
+
+    >>> _turn_rewards([0.5, None], 2), _turn_rewards([0.5], 2), _turn_rewards([None, None], 2)
+    ([0.5, 0.0], None, None)
+    """
+    if not isinstance(told, Sequence) or isinstance(told, str) or len(told) != turns:
+        return None
+    rewards = [number(reward) for reward in told]
+    readable = all(
+        each is None or reward is not None for each, reward in zip(told, rewards, strict=True)
+    )
+    if not readable or all(reward is None for reward in rewards):
+        return None
+    return [0.0 if reward is None else float(reward) for reward in rewards]

@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from upswing import __version__
 from upswing.adapters.sql.keys import Keys
 from upswing.adapters.sql.users import Users
+from upswing.collect.service import STAGE as COLLECT
 from upswing.collect.service import Intake
 from upswing.contracts import DeadLetter
 from upswing.contracts.topics import FEEDBACK
@@ -85,6 +86,10 @@ class Erasure(msgspec.Struct, frozen=True):
     dead_letters: int
     pending_stream_messages: int
     pending_archive_copies: int
+    models_that_saw: list[str]
+    """Models that were trained on some of it: they are not changed by this."""
+    jobs_that_see: list[str]
+    """Training jobs that are not over and have some of it in their data."""
 
 
 class DeadInfo(msgspec.Struct, frozen=True):
@@ -206,6 +211,11 @@ class Operations:
             raise Rejected(
                 Reason.SCHEMA, "This dead letter has no payload that could be tried again."
             )
+        if buried.stage != COLLECT:
+            raise Rejected(
+                Reason.SCHEMA,
+                f"It is {buried.stage}'s: publish it again on {buried.letter.subject}.",
+            )
         raw = payload.encode()
         if buried.letter.subject in {FEEDBACK, "/v1/feedback"}:
             principal = request.principal.key_id if request.principal else "replay"
@@ -267,7 +277,16 @@ class Operations:
         messages, copies = await self._sweep()
         return answer(
             200,
-            Erasure(user, gone.trajectories, gone.feedback, gone.dead_letters, messages, copies),
+            Erasure(
+                user,
+                gone.trajectories,
+                gone.feedback,
+                gone.dead_letters,
+                messages,
+                copies,
+                list(gone.models_that_saw),
+                list(gone.jobs_that_see),
+            ),
         )
 
     def _user(self, request: Request) -> str:

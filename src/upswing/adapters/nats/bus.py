@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
@@ -17,10 +17,10 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, PubAck
-from nats.js.errors import NotFoundError, ServiceUnavailableError
+from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
 from upswing.adapters.nats.streams import ensure_streams
-from upswing.errors import Transient
+from upswing.errors import Misuse, Transient
 from upswing.ports import Carried, OutboxEntry, Receipt
 
 log = logging.getLogger(__name__)
@@ -210,6 +210,36 @@ class Bus:
         except _AWAY as error:
             raise Transient(f"The bus cannot be asked just now: {error!r}.") from error
 
+    async def held(self, stream: str) -> tuple[int, int]:
+        """The oldest and the newest message of a stream, by number; none when the second is less."""
+        try:
+            state = (await self.js.stream_info(stream)).state
+        except NotFoundError:
+            raise Misuse(f"The bus has no stream {stream}: name one that is there.") from None
+        except ValueError:
+            raise Misuse(f"{stream!r} cannot be the name of a stream.") from None
+        except _AWAY as error:
+            raise Transient(f"The bus cannot be asked just now: {error!r}.") from error
+        return int(state.first_seq), int(state.last_seq)
+
+    async def messages(self, stream: str, first: int, last: int) -> AsyncIterator[bytes]:
+        """What these messages say, one after the other; nobody else misses one for it.
+
+        Each is asked for by its number, because a further consumer would take them away from a
+        stream that is a queue.
+        """
+        seq = first
+        while seq <= last:
+            try:
+                message = await self.js.get_msg(stream, seq=seq, subject=">", next=True)
+            except NotFoundError:
+                return
+            except _AWAY as error:
+                raise Transient(f"The bus cannot be read just now: {error!r}.") from error
+            seq = int(message.seq or last) + 1
+            if seq <= last + 1:
+                yield message.data or b""
+
     async def erase_messages(self, stream: str, seqs: Sequence[int]) -> None:
         """Overwrite messages in the stream's files. One that is gone already is fine."""
         for seq in seqs:
@@ -217,7 +247,7 @@ class Bus:
                 await self.js.delete_msg(stream, seq)
             except NotFoundError:
                 continue
-            except nats.js.errors.APIError as error:
+            except APIError as error:
                 if error.err_code not in {10057, 10037, 10049}:  # deleted, gone, or out of range
                     raise Transient(
                         f"Message {seq} of {stream} could not be erased: {error}."

@@ -8,12 +8,49 @@ from __future__ import annotations
 
 from typing import Protocol
 
+_TRUE, _FALSE = "('true', 't', '1')", "('false', 'f', '0')"
+_EVALUATION = {
+    "metadata.is_evaluation": _TRUE,
+    "metadata.isEvaluation": _TRUE,
+    "metadata.row.is_evaluation": _TRUE,
+    "metadata.row.isEvaluation": _TRUE,
+    "metadata.row.is_training_data": _FALSE,
+    "metadata.row.isTrainingData": _FALSE,
+}
+"""What in a body makes its trajectory an evaluation."""
+
+
+def _backfill(part: str) -> str:
+    """Read `task_id` and `evaluation` out of the bodies that are there; `part` reads one value."""
+    flags = [
+        f"LOWER(CAST({part.replace('PATH', path)} AS TEXT)) IN {words}"
+        for path, words in _EVALUATION.items()
+    ]
+    return (
+        f"UPDATE trajectories SET task_id = COALESCE({part.replace('PATH', 'task_context.task_id')}, ''), "
+        f"evaluation = CASE WHEN {' OR '.join(flags)} THEN 1 ELSE 0 END"
+    )
+
+
+# JSON may spell a null character, which a text of PostgreSQL cannot hold. A backslash that is
+# itself escaped is put aside first: what follows it is no escape.
+_POSTGRES_PART = (
+    r"(REPLACE(REPLACE(REPLACE(CONVERT_FROM(body, 'UTF8'), '\\', CHR(1)), '\u0000', '\ufffd'), "
+    r"CHR(1), '\\')::json #>> STRING_TO_ARRAY('PATH', '.'))"
+)
+
 DIALECTS = {
-    "sqlite": {"serial": "INTEGER PRIMARY KEY AUTOINCREMENT", "blob": "BLOB", "big": "INTEGER"},
+    "sqlite": {
+        "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "blob": "BLOB",
+        "big": "INTEGER",
+        "backfill_tasks": _backfill("json_extract(CAST(body AS TEXT), '$.PATH')"),
+    },
     "postgres": {
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "blob": "BYTEA",
         "big": "BIGINT",
+        "backfill_tasks": _backfill(_POSTGRES_PART),
     },
 }
 
@@ -199,6 +236,75 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Whether the key that a user's word came with may speak for any user.
         "ALTER TABLE feedback ADD COLUMN trusted INTEGER NOT NULL DEFAULT 0",
         "CREATE INDEX feedback_by_episode ON feedback (episode_id) WHERE episode_id IS NOT NULL",
+    ),
+    (
+        # Which task it was, for a held-out split by task; and whether it was only an evaluation.
+        "ALTER TABLE trajectories ADD COLUMN task_id TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE trajectories ADD COLUMN evaluation INTEGER NOT NULL DEFAULT 0",
+        "{backfill_tasks}",
+        # They are few, and counting leaves them out without a look at the large rows.
+        "CREATE INDEX trajectories_evaluation ON trajectories (seq) WHERE evaluation = 1",
+        # Training jobs. `request` is training.request.v1, `recipe` what became of it and of its
+        # failures, `status` the newest training.status.v1.
+        """CREATE TABLE jobs (
+            seq {serial},
+            job_id TEXT NOT NULL UNIQUE,
+            state TEXT NOT NULL,
+            priority INTEGER NOT NULL,
+            reason TEXT NOT NULL,
+            request {blob} NOT NULL,
+            recipe {blob} NOT NULL,
+            status {blob} NOT NULL,
+            failures {blob} NOT NULL,
+            attempt INTEGER NOT NULL DEFAULT 0,
+            created_us {big} NOT NULL,
+            not_before_us {big} NOT NULL,
+            started_us {big},
+            ended_us {big},
+            cancel INTEGER NOT NULL DEFAULT 0,
+            worker TEXT,
+            lease_us {big} NOT NULL DEFAULT 0,
+            snapshot TEXT,
+            covers_seq {big} NOT NULL DEFAULT 0
+        )""",
+        "CREATE INDEX jobs_by_state ON jobs (state, priority, seq)",
+        # What a data set was made of: provenance, and what the next one prefers to leave out.
+        """CREATE TABLE trained_on (
+            trajectory_id TEXT NOT NULL,
+            job_id TEXT NOT NULL,
+            revision INTEGER NOT NULL,
+            PRIMARY KEY (trajectory_id, job_id)
+        )""",
+        "CREATE INDEX trained_on_by_job ON trained_on (job_id)",
+        # What training made. `state` grows with validation and deployment.
+        """CREATE TABLE models (
+            version {serial},
+            model_id TEXT NOT NULL UNIQUE,
+            job_id TEXT NOT NULL UNIQUE,
+            base_model TEXT NOT NULL,
+            parent TEXT,
+            snapshot TEXT NOT NULL,
+            path TEXT NOT NULL,
+            card TEXT NOT NULL,
+            state TEXT NOT NULL,
+            samples INTEGER NOT NULL,
+            final_reward DOUBLE PRECISION,
+            baseline_reward DOUBLE PRECISION,
+            created_us {big} NOT NULL,
+            deployed_us {big}
+        )""",
+        # Every decision with its inputs, so that it can be explained and tried again.
+        """CREATE TABLE decisions (
+            seq {serial},
+            decision_id TEXT NOT NULL UNIQUE,
+            stage TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            sentence TEXT NOT NULL,
+            inputs {blob} NOT NULL,
+            outcome {blob} NOT NULL,
+            decided_us {big} NOT NULL
+        )""",
+        "CREATE INDEX decisions_by_stage ON decisions (stage, seq)",
     ),
 )
 

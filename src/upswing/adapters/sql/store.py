@@ -92,11 +92,7 @@ class SqlStore:
         announce: bool,
     ) -> Taken:
         """Store it once, whatever is delivered how often."""
-        values = (
-            *astuple_flat(admitted)[: len(_COLUMNS) - 4],
-            micros(admitted.started), micros(admitted.ended), admitted.turns, int(admitted.infra_error),
-            door, micros(now),
-        )  # fmt: skip
+        values = (*map(_value, astuple_flat(admitted)), door, micros(now))
         key = admitted.trajectory_id
 
         def unit(tx: Tx) -> Taken:
@@ -348,6 +344,13 @@ def astuple_flat(admitted: Admitted) -> tuple[Any, ...]:
     return tuple(getattr(admitted, field.name) for field in fields(admitted))
 
 
+def _value(value: object) -> object:
+    """As both databases keep it: times in microseconds, flags as 0 and 1."""
+    if isinstance(value, datetime):
+        return micros(value)
+    return int(value) if isinstance(value, bool) else value
+
+
 def tables(tx: Tx) -> set[str]:
     """The names of the tables that exist."""
     sql = (
@@ -392,6 +395,7 @@ def _stored(row: Row) -> StoredTrajectory:
         "started": moment(by_name["started"]),
         "ended": moment(by_name["ended"]),
         "infra_error": bool(by_name["infra_error"]),
+        "evaluation": bool(by_name["evaluation"]),
     }
     return StoredTrajectory(seq, door, moment(stored_us), Admitted(**by_name))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.datasets import JOBS_THAT_SEE, MODELS_THAT_SAW
 from upswing.adapters.sql.store import micros, moment
 
 _MINE = "SELECT trajectory_id FROM trajectories WHERE user_id = ?"
@@ -28,6 +29,10 @@ class Forgotten:
     trajectories: int
     feedback: int
     dead_letters: int
+    models_that_saw: tuple[str, ...] = ()
+    """Models that were trained on some of it, and those that began as one of them."""
+    jobs_that_see: tuple[str, ...] = ()
+    """Jobs that are not over and have some of it in their data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,14 @@ class Users:
         return changed > 0
 
     async def erase(self, user_id: str, now: datetime) -> Forgotten:
-        """Remove everything of a user from the store; what lies elsewhere is doomed."""
+        """Remove everything of a user from the store; what lies elsewhere is doomed.
+
+        Which trajectories a model was trained on stays known, by their ids alone.
+        """
 
         def unit(tx: Tx) -> Forgotten:
+            models = tx.rows(MODELS_THAT_SAW.format(ids=_MINE), (user_id,))
+            jobs = tx.rows(JOBS_THAT_SEE.format(ids=_MINE), (user_id,))
             for refs, params in (
                 (_MINE, (user_id,)),
                 (_WORDS, (user_id, user_id)),
@@ -97,7 +107,13 @@ class Users:
             mine = tx.execute("DELETE FROM trajectories WHERE user_id = ?", (user_id,))
             tx.execute(f"DELETE FROM open_steps WHERE trajectory_id IN ({_OPEN})", (user_id,))
             begun = tx.execute("DELETE FROM open_trajectories WHERE user_id = ?", (user_id,))
-            return Forgotten(mine + begun, words, dead)
+            return Forgotten(
+                mine + begun,
+                words,
+                dead,
+                tuple(row[0] for row in models),
+                tuple(row[0] for row in jobs),
+            )
 
         forgotten = await self._database.write(unit)
         await self._database.scrub()

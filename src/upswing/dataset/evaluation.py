@@ -1,0 +1,42 @@
+"""Was this trajectory only an evaluation? Then it measures, and is never trained on.
+
+| what its metadata says                             | evaluation |
+|----------------------------------------------------|------------|
+| `is_evaluation` is true                            | yes        |
+| the row it came from has `isEvaluation` true       | yes        |
+| the row it came from has `isTrainingData` false    | yes        |
+| anything else                                      | no         |
+
+Keys are read in camelCase and snake_case; a table may write its flags as words or digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from upswing.contracts.steps import field
+
+TRUE = frozenset({"true", "t", "1"})
+FALSE = frozenset({"false", "f", "0"})
+
+
+def is_evaluation(metadata: Mapping[str, Any]) -> bool:
+    """Whether a trajectory with this metadata was only an evaluation.
+
+    >>> is_evaluation({"row": {"is_training_data": False}}), is_evaluation({"is_evaluation": "t"})
+    (True, True)
+    >>> is_evaluation({"row": {"is_training_data": True, "is_evaluation": 0}})
+    False
+    """
+    row = metadata.get("row")
+    flags = row if isinstance(row, Mapping) else {}
+    return (
+        _word(field(metadata, "isEvaluation")) in TRUE
+        or _word(field(flags, "isEvaluation")) in TRUE
+        or _word(field(flags, "isTrainingData")) in FALSE
+    )
+
+
+def _word(flag: Any) -> str:
+    return str(flag).lower() if isinstance(flag, bool | int | str) else ""

@@ -1,0 +1,156 @@
+"""What was a model trained on? Provenance that a model card points to.
+
+A snapshot names every trajectory with the revision of its reward, how they were chosen and what
+was left out, and carries the sha256 of all that. It holds no text of a trajectory, so it can be
+kept for ever. The same data set has the same hash, whenever it is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from upswing.contracts import canonical
+from upswing.dataset.select import Selection
+from upswing.dataset.sift import Candidate, Wish
+from upswing.errors import Reason, Rejected
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One trajectory of the data set."""
+
+    trajectory_id: str
+    revision: int
+    """Of its reward."""
+    held_out: bool
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The artifact `snapshot.json`."""
+
+    source: str
+    """`local`, `s3`, or `nats_stream` with the stream's name."""
+    algorithm: str
+    sample_size: int
+    seed: int
+    holdout: float
+    min_agents: int
+    filter: dict[str, Any]
+    """As the request gave it."""
+    balance: dict[str, Any]
+    entries: list[Entry]
+    """In the order in which training gets them."""
+    domains: dict[str, int]
+    groups: dict[str, int]
+    """Trajectories by window and scenario."""
+    tasks: int
+    held_out_tasks: int
+    left_out: dict[str, int]
+    """Candidates that are not in it, by reason."""
+    reused: float
+    """The share of the trained ones that the model's ancestors were trained on before."""
+    earliest: datetime | None
+    latest: datetime | None
+    """When the first and the last of them ended."""
+    notes: list[str]
+    """What a person should know of it, in sentences."""
+    made: datetime
+    """Not part of the hash."""
+    sha256: str = ""
+
+    def trained(self) -> list[tuple[str, int]]:
+        """(trajectory, revision) of what is trained on."""
+        return [(each.trajectory_id, each.revision) for each in self.entries if not each.held_out]
+
+
+def snapshot_of(
+    selection: Selection,
+    wish: Wish,
+    *,
+    source: str,
+    given_filter: Mapping[str, Any],
+    left_out: Mapping[str, int],
+    notes: Sequence[str],
+    made: datetime,
+) -> Snapshot:
+    """The snapshot of a selection; `left_out` and `notes` are what the source adds to it."""
+    members = selection.members
+    trained = [member for member in members if not selection.is_held_out(member)]
+    tasks = {member.task for member in members}
+    ended = [member.ended for member in members]
+    return sealed(
+        Snapshot(
+            source=source,
+            algorithm=wish.algorithm,
+            sample_size=wish.sample_size,
+            seed=wish.seed,
+            holdout=wish.holdout,
+            min_agents=wish.min_agents,
+            filter=dict(given_filter),
+            balance=_balance(wish),
+            entries=[
+                Entry(member.trajectory_id, member.revision, selection.is_held_out(member))
+                for member in members
+            ],
+            domains=_counts(member.domain for member in members),
+            groups=_counts(member.group for member in members),
+            tasks=len(tasks),
+            held_out_tasks=len(tasks & selection.held_out),
+            left_out=_sum(selection.left_out, left_out),
+            reused=round(_reused(trained), 6),
+            earliest=min(ended, default=None),
+            latest=max(ended, default=None),
+            notes=[*notes, *selection.notes, selection.split],
+            made=made,
+        )
+    )
+
+
+def sealed(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the hash of its content."""
+    return msgspec.structs.replace(snapshot, sha256=digest(snapshot))
+
+
+def digest(snapshot: Snapshot) -> str:
+    """The sha256 of everything but the hash itself and the time at which it was made."""
+    content = msgspec.to_builtins(snapshot)
+    return sha256(
+        canonical({key: value for key, value in content.items() if key not in {"sha256", "made"}})
+    ).hexdigest()
+
+
+def read_snapshot(raw: bytes) -> Snapshot:
+    """A snapshot that was written down, or `Rejected` when it is not what it was."""
+    try:
+        snapshot = msgspec.json.decode(raw, type=Snapshot)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Rejected(Reason.MALFORMED, f"This is no snapshot: {error}.") from None
+    if digest(snapshot) != snapshot.sha256:
+        raise Rejected(Reason.CONFLICT, "The snapshot was changed: its hash does not fit.")
+    return snapshot
+
+
+def _balance(wish: Wish) -> dict[str, Any]:
+    if wish.balance.shares is not None:
+        return {"domain_shares": dict(wish.balance.shares)}
+    return {"balance": "even"} if wish.balance.even else {}
+
+
+def _reused(trained: Sequence[Candidate]) -> float:
+    return sum(member.seen for member in trained) / len(trained) if trained else 0.0
+
+
+def _counts(names: Any) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _sum(*counts: Mapping[Any, int]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update({str(reason): count for reason, count in each.items()})
+    return {reason: count for reason, count in sorted(total.items()) if count}

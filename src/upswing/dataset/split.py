@@ -1,0 +1,101 @@
+"""Which tasks are not trained on but measured?
+
+Whole tasks are held out, never single trajectories: a model that trained on one attempt at a task
+has seen the task. Tasks that meet in a group stay on one side together, because a group is
+compared whole.
+
+| tasks apart | share × tasks | held out                                                   |
+|-------------|---------------|------------------------------------------------------------|
+| any         | 0             | nothing: nobody asked for it                               |
+| one         | any           | nothing: nothing would be left to train on                 |
+| several     | below ½       | nothing: the share is less than a task                     |
+| several     | else          | those whose lot falls below the share: half as many more   |
+|             |               | or less than the share at most, and never all              |
+
+A lot is a hash of the seed and the task. With the same seed, a task that was held out once is
+held out the next time too, however many others come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The tasks that are held out, and why these."""
+
+    held_out: frozenset[str]
+    sentence: str
+
+
+def lot(purpose: str, seed: int, name: str) -> float:
+    """A number in [0, 1) that chance gave to this name, the same for the same seed.
+
+    >>> lot("split", 1, "task-1") == lot("split", 1, "task-1") != lot("split", 2, "task-1")
+    True
+    """
+    digest = sha256(f"{purpose}\0{seed}\0{name}".encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
+def hold_out(units: Iterable[Collection[str]], share: float, seed: int) -> Split:
+    """Divide the tasks; each unit names the tasks that have to stay together.
+
+    >>> hold_out([["a"], ["b"]], 0.1, seed=0).sentence
+    'Nothing is held out: a share of 10 % of 2 tasks is less than one.'
+    >>> hold_out([["a"], ["b"], ["c"]], 0.3, seed=0).sentence
+    '1 of 3 tasks is held out.'
+    """
+    together = _together(units)
+    count = len(together)
+    tasks = sum(map(len, together))
+    wanted = int(share * count + 0.5)
+    if not share > 0:
+        return Split(frozenset(), "Nothing is held out, as asked.")
+    if count < 2 or share >= 1:
+        return Split(frozenset(), f"Nothing is held out: {_nothing_left(count, tasks)}")
+    if not wanted:
+        percent = f"{share:.0%}".replace("%", " %")
+        return Split(
+            frozenset(),
+            f"Nothing is held out: a share of {percent} of {count} tasks is less than one.",
+        )
+    order = sorted(together, key=lambda names: (lot("split", seed, names[0]), names[0]))
+    below = sum(lot("split", seed, names[0]) < share for names in order)
+    slack = wanted // 2
+    take = min(max(below, wanted - slack), wanted + slack, count - 1)
+    held = frozenset(name for names in order[:take] for name in names)
+    return Split(
+        held, f"{len(held)} of {tasks} tasks {'is' if len(held) == 1 else 'are'} held out."
+    )
+
+
+def _nothing_left(count: int, tasks: int) -> str:
+    if count == 1 and tasks > 1:
+        return f"all {tasks} tasks meet in groups, so nothing would be left to train on."
+    return "nothing would be left to train on."
+
+
+def _together(units: Iterable[Collection[str]]) -> list[list[str]]:
+    """Tasks that share a unit, directly or through others; each list sorted."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    for tasks in units:
+        first, *others = sorted(set(tasks))
+        parent.setdefault(first, first)
+        for other in others:
+            parent.setdefault(other, other)
+            parent[root(other)] = root(first)
+    found: dict[str, list[str]] = {}
+    for name in sorted(parent):
+        found.setdefault(root(name), []).append(name)
+    return list(found.values())

@@ -1,0 +1,80 @@
+"""What can be said of a trajectory that the store does not hold, but a stream or an archive does?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC
+from uuid import UUID
+
+import msgspec
+
+from upswing.contracts import Trajectory
+from upswing.dataset.evaluation import is_evaluation
+from upswing.dataset.sift import Candidate, Remains
+
+
+class _Named(msgspec.Struct):
+    trajectory_id: UUID
+
+
+_READ = msgspec.json.Decoder(_Named)
+
+
+def name_of(raw: bytes) -> str | None:
+    """The id of the trajectory in these bytes; nothing else of them is read.
+
+    >>> name_of(b'{"turns": [1], "trajectory_id": "0D4C7A52-7F2E-4C39-9A4E-6F8D2F0B8A11"}')
+    '0d4c7a52-7f2e-4c39-9a4e-6f8d2f0b8a11'
+    >>> name_of(b"[]") is name_of(b"{") is None
+    True
+    """
+    try:
+        return str(_READ.decode(raw).trajectory_id)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def gaps(known: Collection[int], first: int, last: int) -> list[tuple[int, int]]:
+    """The ranges from `first` to `last` that hold no known number.
+
+    >>> gaps({2, 3, 7, 99}, 1, 9)
+    [(1, 1), (4, 6), (8, 9)]
+    >>> gaps(set(), 1, 0)
+    []
+    """
+    found, start = [], first
+    for seq in sorted(seq for seq in known if first <= seq <= last):
+        if seq > start:
+            found.append((start, seq - 1))
+        start = seq + 1
+    return [*found, (start, last)] if start <= last else found
+
+
+def candidate_of(trajectory: Trajectory, remains: Remains) -> Candidate:
+    """A trajectory of the archive as a candidate, with what the store remembers of it.
+
+    Its reward is the store's; without one it is a candidate that will be left out.
+    """
+    key = str(trajectory.trajectory_id)
+    scored = remains.scored.get(key)
+    metadata, profile = trajectory.metadata, trajectory.subordinate_profile
+    user = metadata.get("user_id")
+    return Candidate(
+        trajectory_id=key,
+        agent_id=trajectory.agent_id,
+        profile=profile if isinstance(profile, str) and profile else "main",
+        domain=scored.domain if scored else trajectory.task_context.get("domain", "general"),
+        task_id=trajectory.task_context["task_id"],
+        window_id=scored.window_id if scored else "",
+        scenario_id=scored.scenario_id if scored else "",
+        ended=trajectory.end_timestamp.astimezone(UTC),
+        turns=len(trajectory.turns),
+        infra_error=bool(metadata.get("infra_error"))
+        or (scored is not None and scored.infra_error),
+        evaluation=is_evaluation(metadata),
+        opted_out=isinstance(user, str) and user in remains.optouts,
+        seen=key in remains.seen,
+        revision=scored.revision if scored else 0,
+        reward=scored.reward if scored else None,
+        raw_total=scored.raw_total if scored else 0.0,
+    )

@@ -1,0 +1,197 @@
+"""What does a job learn from? Its samples, and the snapshot that says which they are.
+
+source ─▶ candidates ─▶ select ─▶ bodies, some at a time ─▶ samples
+                          ▲                 │
+                          └── without those that are gone or cannot be read
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from upswing.contracts.training import DatasetFilter, TrainingRequest
+from upswing.dataset.balance import balance_of
+from upswing.dataset.sample import Sample, sample_of
+from upswing.dataset.select import Selection, select
+from upswing.dataset.sift import Candidate, LeftOut, Wish, said
+from upswing.dataset.snapshot import Snapshot, snapshot_of
+from upswing.dataset.stray import name_of
+from upswing.errors import Misuse, Reason, Rejected
+from upswing.train.recipe import Recipe
+from upswing.train.source_service import Found, Shelves, Sources, Store, Streams
+
+log = logging.getLogger(__name__)
+
+
+class NoData(Misuse):
+    """There is nothing to train on; the sentence says what became of what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The data of a job."""
+
+    samples: list[Sample]
+    """In the order of the snapshot's entries."""
+    snapshot: Snapshot
+
+
+class Data:
+    """Gathers the data of jobs, and remembers who was trained on what."""
+
+    def __init__(
+        self, store: Store, *, archive: Shelves | None = None, bus: Streams | None = None
+    ) -> None:
+        self._store = store
+        self._sources = Sources(store, archive=archive, bus=bus)
+
+    async def gather(
+        self,
+        request: TrainingRequest,
+        recipe: Recipe,
+        *,
+        ancestors: Sequence[str],
+        drop: Collection[str],
+        now: datetime,
+    ) -> Gathered:
+        """The samples of a request; `NoData` when there are none.
+
+        `ancestors` are the jobs that led to the model that training starts from, `drop` the
+        trajectories that an earlier attempt found to be bad.
+        """
+        wish = wish_of(request, recipe, drop)
+        found = await self._sources.find(request.training_config.dataset, ancestors)
+        candidates, lost = found.candidates, Counter(found.left_out)
+        while True:
+            selection = await asyncio.to_thread(select, candidates, wish)
+            if not selection.members:
+                raise NoData(_nothing(selection, lost))
+            samples, useless = await self._samples(selection, found)
+            if not useless:
+                break
+            lost.update(useless.values())
+            candidates = [each for each in candidates if each.trajectory_id not in useless]
+        snapshot = snapshot_of(
+            selection,
+            wish,
+            source=found.source,
+            given_filter=_given(request),
+            left_out={str(reason): count for reason, count in lost.items()},
+            notes=_notes(request, selection),
+            made=now,
+        )
+        log.info("gathered %d trajectories", len(samples), extra={"action": "gather"})
+        return Gathered(samples, snapshot)
+
+    async def note_trained(self, job_id: str, snapshot: Snapshot) -> None:
+        """Remember that this job is trained on what the snapshot holds."""
+        await self._store.note_trained(job_id, snapshot.trained())
+
+    async def erased(self, snapshot: Snapshot) -> bool:
+        """Whether something of it was erased since it was gathered."""
+        known = await self._store.remains([each.trajectory_id for each in snapshot.entries])
+        return bool(known.erased)
+
+    async def _samples(
+        self, selection: Selection, found: Found
+    ) -> tuple[list[Sample], dict[str, LeftOut]]:
+        """The samples in order, or which trajectories are of no use after all."""
+        by_id = {each.trajectory_id: each for each in selection.members}
+        made: dict[str, Sample] = {}
+        useless: dict[str, LeftOut] = {}
+
+        def take(bodies: Iterable[tuple[str, bytes]]) -> None:
+            for name, body in bodies:
+                held_out = selection.is_held_out(by_id[name])
+                try:
+                    made[name] = _sample(body, by_id[name], held_out=held_out)
+                except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
+                    useless[name] = LeftOut.UNREADABLE
+
+        stored = [name for name in by_id if name not in found.files]
+        async for chunk in self._store.bodies(stored):
+            await asyncio.to_thread(take, chunk)
+        filed = by_id.keys() & found.files.keys()
+        async for lines in self._sources.lines({found.files[name] for name in filed}):
+            named = [(name_of(line), line) for line in lines]
+            await asyncio.to_thread(take, [(n, line) for n, line in named if n in filed])
+        for name in by_id.keys() - made.keys() - useless.keys():
+            useless[name] = LeftOut.ERASED
+        return ([] if useless else [made[name] for name in by_id]), useless
+
+
+def wish_of(request: TrainingRequest, recipe: Recipe, drop: Collection[str]) -> Wish:
+    """What a request asks for, or `Rejected`."""
+    dataset = request.training_config.dataset
+    given = DatasetFilter() if dataset.filter is UNSET else dataset.filter
+    dates = given.date_range
+    start = None if dates is UNSET or dates.start is UNSET else dates.start
+    end = None if dates is UNSET or dates.end is UNSET else dates.end
+    if start is not None and end is not None and start > end:
+        raise Rejected(Reason.SCHEMA, "`date_range` ends before it starts.")
+    windows = recipe.windows_per_iteration
+    return Wish(
+        algorithm=recipe.algorithm,
+        sample_size=dataset.sample_size,
+        seed=recipe.seed,
+        holdout=recipe.holdout,
+        min_agents=recipe.min_agents,
+        start=start,
+        end=end,
+        domains=() if given.task_domains is UNSET else given.task_domains,
+        max_turns=None if given.max_trajectory_length is UNSET else given.max_trajectory_length,
+        excluded_profiles=()
+        if given.exclude_subordinate_profiles is UNSET
+        else given.exclude_subordinate_profiles,
+        balance=balance_of({} if request.metadata is UNSET else request.metadata),
+        most_groups=None if windows is None else windows * recipe.iterations,
+        drop=frozenset(drop),
+    )
+
+
+def _sample(body: bytes, member: Candidate, *, held_out: bool) -> Sample:
+    return sample_of(
+        msgspec.json.decode(body),
+        reward=member.reward or 0.0,
+        raw_total=member.raw_total,
+        window_id=member.window_id,
+        scenario_id=member.scenario_id,
+        domain=member.domain,
+        revision=member.revision,
+        held_out=held_out,
+    )
+
+
+def _given(request: TrainingRequest) -> dict[str, Any]:
+    given = request.training_config.dataset.filter
+    return {} if given is UNSET else dict(msgspec.to_builtins(given))
+
+
+def _notes(request: TrainingRequest, selection: Selection) -> list[str]:
+    config, notes = request.training_config, []
+    given = config.dataset.filter
+    if given is not UNSET and given.min_reward is not UNSET:
+        notes.append(
+            f"`min_reward` was ignored: {config.algorithm} learns from the bad ones too; it is for imitation."
+        )
+    trained = [each for each in selection.members if not selection.is_held_out(each)]
+    seen = sum(each.seen for each in trained)
+    if seen:
+        notes.append(f"{seen} of {len(trained)} were trained on before.")
+    return notes
+
+
+def _nothing(selection: Selection, lost: Mapping[LeftOut, int]) -> str:
+    counts = Counter(selection.left_out) + Counter(lost)
+    if not counts:
+        return "There is nothing to train on: the source holds no trajectory."
+    return " ".join([f"There is nothing to train on: {said(counts)}.", *selection.notes])

@@ -1,0 +1,72 @@
+"""Which task it was and whether it was only an evaluation: found at the door and in old rows."""
+
+import json
+
+import pytest
+from tests.support import raw, trajectory
+
+from upswing.collect.admit import Limits, admit
+from upswing.contracts.steps import trajectory_of_row
+from upswing.dataset.evaluation import is_evaluation
+from upswing.redact import Redactor
+
+REDACTOR = Redactor()
+FLAGS = [
+    ({}, False),
+    ({"is_evaluation": True}, True),
+    ({"isEvaluation": 1}, True),
+    ({"is_evaluation": False}, False),
+    ({"is_evaluation": None, "row": {"is_evaluation": True}}, True),
+    ({"row": {"is_training_data": False}}, True),
+    ({"row": {"is_training_data": "f"}}, True),
+    ({"row": {"is_training_data": True, "is_evaluation": False}}, False),
+    ({"row": "is_evaluation"}, False),
+    ({"row": {"isEvaluation": "True"}}, True),
+]
+
+
+def admitted(**changes):
+    return admit(raw(trajectory(**changes)), REDACTOR, Limits()).admitted
+
+
+@pytest.mark.parametrize(("metadata", "evaluation"), FLAGS)
+def test_an_evaluation_is_known_by_its_flags(metadata, evaluation):
+    assert is_evaluation(metadata) is evaluation
+    assert admitted(metadata=metadata).evaluation is evaluation
+
+
+def test_a_row_of_the_table_layout_brings_its_flags_along():
+    row = {
+        "trajectoryId": "t-1", "agentId": "a", "isTrainingData": False, "isEvaluation": True,
+        "stepsJson": json.dumps([{"stepNumber": 1, "environmentState": {"balance": 1}}]),
+        "scenarioId": "2025-12-08T13:00",
+    }  # fmt: skip
+    made = admit(raw(trajectory_of_row(row)), REDACTOR, Limits()).admitted
+    assert (made.task_id, made.evaluation) == ("2025-12-08T13:00", True)
+
+
+async def test_rows_from_before_the_columns_are_filled_in(store):
+    """The store is taken back to the second migration, with rows that name no task."""
+    rows = [
+        admitted(metadata=metadata, task_context={"task_id": f"task {place}"})
+        for place, (metadata, _) in enumerate(FLAGS)
+    ]
+    odd = admitted(
+        task_context={"task_id": 'a \\ "quoted" \\u0000 task', "instructions": "\0 null"}
+    )
+    for row in [*rows, odd]:
+        await store.take(row, door="http", now=row.ended, stream_seq=None, announce=False)
+
+    def back(tx):
+        tx.execute("DROP INDEX trajectories_evaluation")
+        for column in ("task_id", "evaluation"):
+            tx.execute(f"ALTER TABLE trajectories DROP COLUMN {column}")
+        for table in ("jobs", "trained_on", "models", "decisions"):
+            tx.execute(f"DROP TABLE {table}")
+        tx.execute("DELETE FROM migrations WHERE version >= 3")
+
+    await store.database.write(back)
+    await store.prepare()
+
+    for row in [*rows, odd]:
+        assert (await store.trajectory(row.trajectory_id)).admitted == row

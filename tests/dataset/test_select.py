@@ -1,0 +1,225 @@
+"""Which trajectories: never the forbidden ones, whole groups, fair shares, unseen first, seeded."""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dataset.data_cases import NOON, candidate, candidates, crowd
+
+from upswing.dataset.balance import Balance
+from upswing.dataset.select import GROUPED, select
+from upswing.dataset.sift import LeftOut, Wish
+
+ALGORITHMS = ("grpo", "rloo", "dpo", "ppo", "reinforce")
+PROFILE = Balance({"coding": 0.4, "general": 0.3, "research": 0.3})
+wishes = st.builds(
+    Wish,
+    algorithm=st.sampled_from(ALGORITHMS),
+    sample_size=st.integers(1, 60),
+    seed=st.integers(0, 3),
+    holdout=st.sampled_from([0.0, 0.2, 0.5]),
+    min_agents=st.integers(1, 5),
+    balance=st.sampled_from([Balance(), Balance(even=True), PROFILE]),
+    most_groups=st.sampled_from([None, 1, 3]),
+)
+
+
+def names(selection):
+    return [each.trajectory_id for each in selection.members]
+
+
+# ── who may be in it ─────────────────────────────────────────────────────────────────────────────
+
+
+@given(candidates, wishes)
+def test_what_must_not_be_trained_on_never_is(given_candidates, wish):
+    for member in select(given_candidates, wish).members:
+        assert not any([member.opted_out, member.infra_error, member.evaluation])
+        assert member.reward in {0.1, 0.5, 0.9}
+
+
+@given(candidates, wishes)
+def test_everybody_is_taken_or_left_out_for_a_reason(given_candidates, wish):
+    selection = select(given_candidates, wish)
+    assert len(selection.members) + sum(selection.left_out.values()) == len(given_candidates)
+    assert len(set(names(selection))) == len(selection.members) <= wish.sample_size
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"opted_out": True, "evaluation": True}, LeftOut.OPTED_OUT),
+     ({"infra_error": True}, LeftOut.INFRA_ERROR), ({"evaluation": True}, LeftOut.EVALUATION),
+     ({"reward": None}, LeftOut.NO_REWARD), ({"reward": float("nan")}, LeftOut.NO_REWARD),
+     ({"ended": NOON - timedelta(seconds=1)}, LeftOut.DATE),
+     ({"ended": NOON + timedelta(days=2)}, LeftOut.DATE),
+     ({"domain": "writing"}, LeftOut.DOMAIN), ({"turns": 11}, LeftOut.LENGTH),
+     ({"profile": "hacker"}, LeftOut.PROFILE), ({"trajectory_id": "bad"}, LeftOut.FOUND_BAD)],
+)  # fmt: skip
+def test_each_reason_is_counted_by_its_name(changes, reason):
+    wish = Wish(
+        "ppo", 10, start=NOON, end=NOON + timedelta(days=1), domains=["coding", "research"],
+        max_turns=10, excluded_profiles=["hacker"], drop=["bad"],
+    )  # fmt: skip
+    selection = select([candidate(1), candidate(2, **changes)], wish)
+    assert names(selection) == ["t00001"]
+    assert selection.left_out == {reason: 1}
+
+
+def test_both_ends_of_the_dates_belong_to_them():
+    wish = Wish("ppo", 10, start=NOON, end=NOON + timedelta(minutes=3))
+    assert len(select(crowd(8), wish).members) == 4
+
+
+# ── groups ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(candidates, wishes.filter(lambda wish: wish.algorithm in {"grpo", "rloo"}))
+def test_a_group_comes_whole_or_not_at_all(given_candidates, wish):
+    selection = select(given_candidates, wish)
+    sound = select(given_candidates, replace(wish, algorithm="ppo", sample_size=10**6,
+                                             balance=Balance()))  # fmt: skip
+    whole = Counter(each.group for each in sound.members)
+    for group, count in Counter(each.group for each in selection.members).items():
+        assert count == whole[group]
+        agents = {each.agent_id for each in selection.members if each.group == group}
+        assert len(agents) >= wish.min_agents
+
+
+def test_groups_are_taken_until_no_further_one_fits():
+    selection = select(crowd(80), Wish("grpo", 30))
+    assert len(selection.members) == 24
+    assert selection.left_out == {LeftOut.SURPLUS: 56}
+
+
+def test_the_same_agent_many_times_is_no_group():
+    assert not select(crowd(40, agent_id="one"), Wish("grpo", 100)).members
+    assert len(select(crowd(40, agent_id="one"), Wish("dpo", 100)).members) == 40
+
+
+def test_pairs_for_dpo_come_from_a_window_or_else_from_a_task():
+    alone = [candidate(n, scenario_id=f"own-{n}", task_id="same") for n in (33, 41)]
+    lonely = candidate(17, scenario_id="own-17", task_id="other")
+    together = crowd(2, scenario_id="s", task_id=lambda n: f"task-{n}")
+    selection = select([*together, *alone, lonely], Wish("dpo", 100))
+    assert sorted(names(selection)) == ["t00000", "t00001", "t00033", "t00041"]
+    assert selection.left_out == {LeftOut.SMALL_GROUP: 1}
+
+
+def test_a_sample_smaller_than_every_group_says_so():
+    selection = select(crowd(80), Wish("grpo", 5))
+    assert not selection.members
+    assert "The smallest group has 8 trajectories: it does not fit into 5." in selection.notes
+
+
+def test_groups_that_training_never_comes_to_are_not_taken():
+    selection = select(crowd(800), Wish("grpo", 10_000, holdout=0.2, most_groups=20))
+    training = {each.group for each in selection.members if not selection.is_held_out(each)}
+    assert len(training) == 20 or selection.left_out[LeftOut.SURPLUS] == 0
+    assert 15 <= len(training) <= 20
+    assert selection.held_out
+
+
+# ── balance ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def three(n):
+    return ("coding", "general", "research")[n // 8 % 3]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "unit"), [("ppo", 1), ("reinforce", 1), ("grpo", 8), ("dpo", 8)]
+)
+def test_given_shares_are_met_within_one_unit(algorithm, unit):
+    selection = select(crowd(2400, domain=three), Wish(algorithm, 1000, balance=PROFILE))
+    counts = Counter(each.domain for each in selection.members)
+    for domain, share in PROFILE.shares.items():
+        assert 0 <= share * 1000 - counts[domain] < unit
+    assert not any("asks for" in note for note in selection.notes)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["coding", "general", "research"]), st.integers(1, 12), min_size=1),
+    st.integers(8, 300), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_shares_are_met_within_one_unit_whenever_there_is_enough(groups, size, even, grouped):
+    people = []
+    for domain, count in groups.items():
+        for _ in range(count * 8):
+            people.append(candidate(len(people), domain=domain))
+    wish = Wish("grpo" if grouped else "ppo", size, balance=Balance(even=True) if even else PROFILE)
+    selection = select(people, wish)
+    counts = Counter(each.domain for each in selection.members)
+    total = min(size, len(people))
+    shares = dict.fromkeys(groups, 1 / len(groups)) if even else PROFILE.shares
+    for domain, share in shares.items():
+        have = 8 * groups.get(domain, 0)
+        unit = 8 if grouped else 1
+        assert counts[domain] <= min(have, share * total + 1)
+        if have >= share * total + 1:
+            assert counts[domain] > share * total - 1 - unit
+        elif have < share * total - 1:
+            assert any(note.startswith(f"{domain} has {have} of") for note in selection.notes)
+
+
+def test_a_domain_with_too_few_gives_what_it_has_and_no_more():
+    people = crowd(
+        800, domain=lambda n: "research" if n < 8 else "coding" if n < 400 else "general"
+    )
+    selection = select(people, Wish("ppo", 100, balance=PROFILE))
+    counts = Counter(each.domain for each in selection.members)
+    assert counts == {"coding": 40, "general": 30, "research": 8}
+    assert "research has 8 of the 30 that its share asks for." in selection.notes
+
+
+# ── reuse, chance and the split ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_ancestors_have_seen_fills_up_only_when_needed(algorithm):
+    people = crowd(160, seen=lambda n: n < 80)
+    enough = select(people, Wish(algorithm, 80)).members
+    assert not any(each.seen for each in enough)
+    more = select(people, Wish(algorithm, 120)).members
+    assert sum(each.seen for each in more) == 40
+
+
+@given(candidates, wishes, st.randoms())
+def test_the_same_seed_selects_the_same_whatever_the_order(given_candidates, wish, chance):
+    shuffled = chance.sample(given_candidates, len(given_candidates))
+    assert select(given_candidates, wish) == select(shuffled, wish)
+
+
+def test_another_seed_selects_others():
+    chosen = {tuple(names(select(crowd(400), Wish("ppo", 20, seed=seed)))) for seed in range(9)}
+    assert len(chosen) == 9
+
+
+@given(candidates, wishes)
+def test_tasks_are_trained_on_or_held_out_and_never_both(given_candidates, wish):
+    selection = select(given_candidates, wish)
+    sides = {True: set(), False: set()}
+    for member in selection.members:
+        sides[selection.is_held_out(member)].add(member.task)
+    assert not sides[True] & sides[False]
+    assert not selection.members or sides[False], "something is always trained on"
+
+
+@given(candidates, wishes.filter(lambda wish: wish.algorithm in GROUPED))
+def test_a_group_is_held_out_whole(given_candidates, wish):
+    selection = select(given_candidates, wish)
+    sides = {}
+    for member in selection.members:
+        if wish.algorithm != "dpo":
+            assert sides.setdefault(member.group, selection.is_held_out(member)) == (
+                selection.is_held_out(member)
+            )
+
+
+def test_twenty_thousand_candidates_are_no_trouble():
+    people = crowd(20_000, domain=three, seen=lambda n: n % 3 == 0)
+    for algorithm in ("grpo", "ppo"):
+        selection = select(people, Wish(algorithm, 5000, holdout=0.1, balance=PROFILE))
+        assert 4950 < len(selection.members) <= 5000

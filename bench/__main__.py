@@ -10,7 +10,7 @@ import sys
 
 from bench.harness import HERE, Row, print_table, write_results
 
-MODULES = ("validation", "redaction", "reward", "recorder", "ingest", "latency", "memory")
+MODULES = ("validation", "redaction", "reward", "recorder", "ingest", "latency", "memory", "step")
 
 
 def _rows_of(name: str) -> list[Row]:

@@ -1,0 +1,80 @@
+"""How much is learned, from what agents did to a better model? Through a real loop, per algorithm.
+
+Rounds of recording (96 tasks, 8 attempts each) and training on the world `triage`, five seeds each.
+Greedy and sampled success are those on held-out tasks.
+"""
+
+import asyncio
+import shutil
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.harness import Row
+from tests.conftest import running_loop
+from tests.learn.recipes import RECIPES, ROUNDS
+from tests.learn.school import School, batch
+from tests.support import Client
+
+SEEDS = range(5)
+TARGETS = {"grpo": 0.85, "ppo": 0.25, "rloo": 0.25, "reinforce": 0.25, "dpo": 0.25}
+"""GRPO: greedy success at the end. The others: what they gain at least."""
+
+
+async def learned(folder, bases, algorithm, seed):
+    """(greedy before, greedy after, sampled after, seconds of training)"""
+    from upswing.worlds.triage import Triage
+
+    folder.mkdir(mode=0o700)
+    (folder / "bases").symlink_to(bases)
+    async with (
+        running_loop(folder) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        school = School(client, Triage(seed=seed), bases, seed=seed)
+        scores = [school.success()]
+        for number in range(ROUNDS):
+            await school.record(batch(school.world, number))
+            status = await school.train(algorithm, **RECIPES[algorithm])
+            if status["status"] != "completed":
+                if "nothing to learn" in status["error"]["message"]:
+                    break  # everybody does everything right
+                raise RuntimeError(f"{algorithm} {seed}: {status['error']}")
+            scores.append(school.success())
+            trail = " ".join(f"{score:.2f}" for score in scores)
+            print(f"  {algorithm} seed {seed}: {trail}", file=sys.stderr, flush=True)
+        return scores[0], scores[-1], school.success(greedy=False), school.seconds
+
+
+def rows():
+    from upswing.adapters.bases import resolve
+
+    home = Path(tempfile.mkdtemp(prefix="upswing-learning-"))
+    try:
+        resolve("tiny", home / "bases")
+        return [_row(home, algorithm) for algorithm in TARGETS]
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _row(home, algorithm):
+    found = [
+        asyncio.run(learned(home / f"{algorithm}-{seed}", home / "bases", algorithm, seed))
+        for seed in SEEDS
+    ]
+    before, after, sampled, seconds = (list(each) for each in zip(*found, strict=True))
+    worst = (
+        min(after)
+        if algorithm == "grpo"
+        else min(a - b for a, b in zip(after, before, strict=True))
+    )
+    return Row(
+        name=f"learning, {algorithm}: {'greedy success' if algorithm == 'grpo' else 'gain'}, worst of {len(SEEDS)} seeds",
+        value=worst,
+        target=TARGETS[algorithm],
+        note=(
+            f"greedy {statistics.mean(before):.2f} → {statistics.mean(after):.2f}, "
+            f"sampled {statistics.mean(sampled):.2f}, {statistics.mean(seconds):.0f} s of jobs, {ROUNDS} rounds"
+        ),
+    )

@@ -1,0 +1,1 @@
+"""From rewards to a better model: jobs, the algorithms, checkpoints, recovery."""

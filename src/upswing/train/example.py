@@ -1,0 +1,50 @@
+"""What does a trajectory look like in tokens?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One trajectory, tokenised: everything a loss can depend on, and nothing else.
+
+    `ids`, `trained`, `turns` and `logps` are of the same length.
+    """
+
+    trajectory_id: str
+    group: str
+    """Whom it is compared with: the same window and scenario."""
+    task: str
+    ids: tuple[int, ...]
+    trained: tuple[bool, ...]
+    """Which tokens the policy produced; only these train."""
+    turns: tuple[int, ...]
+    """The turn (from 0) that a token belongs to: a turn's observation and its action."""
+    logps: tuple[float, ...] | None
+    """The behaviour policy's logprobs, 0.0 where not trained; None: to be recomputed."""
+    exact: bool
+    """Whether ids and logprobs are the ones recorded, so that training is on-policy."""
+    reward: float
+    turn_rewards: tuple[float, ...] | None = None
+    """One per turn, where turns were rewarded; they do not replace `reward`."""
+    agent_id: str = ""
+    behaviour: str = ""
+    """The model that acted."""
+    cut_turns: int = 0
+    """Turns that were left out because the trajectory is too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The examples of a data set, and what did not become one."""
+
+    examples: tuple[Example, ...]
+    dropped: dict[str, str] = field(default_factory=dict)
+    """trajectory_id → the sentence that says why."""
+    cut: int = 0
+    """Trajectories that lost turns."""
+    pieced: int = 0
+    """Trajectories whose chat template rewrites history, so that they were encoded part by part."""
+    doubted: dict[str, int] = field(default_factory=dict)
+    """Recorded tokens that were not believed, by the sentence that says why."""

@@ -1,0 +1,292 @@
+"""How does a policy get better from logged examples? One step at a time, and it says how it goes.
+
+The learner owns no clock, no file and no process: it is given a model, examples and a recipe, and
+yields a `Stepped` for every step. Whoever drives it saves checkpoints between steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from upswing.train.credit import Signal, ppo_targets
+from upswing.train.example import Example
+from upswing.train.forward import score
+from upswing.train.losses import loss_for
+from upswing.train.losses.dpo import dpo
+from upswing.train.losses.terms import Terms, Tokens, token_weights
+from upswing.train.pack import Pack, packs
+from upswing.train.recipe import Recipe
+from upswing.train.report import Stepped
+from upswing.train.schedule import Step, learning_rate, steps_of
+from upswing.train.tracks import rectangle
+
+
+class Diverged(Exception):
+    """Training went astray: not a number, too far from the behaviour policy, or collapsed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """The processes that train together; alone, nothing has to be exchanged."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    total: Callable[[Tensor], Tensor] = lambda tensor: tensor
+    """The sum of a tensor over all processes."""
+    backward: Callable[[Tensor], None] = torch.autograd.backward
+    autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
+    prepare: Callable[[Optimizer], Optimizer] = lambda optimizer: optimizer
+    clip: Callable[[Sequence[nn.Parameter], float], Tensor] = nn.utils.clip_grad_norm_
+    """Shortens the gradient to this norm at most, and says what it was."""
+    meet: Callable[[], None] = lambda: None
+    """Wait for the others."""
+
+
+class Learner:
+    """One job's training, from the step it is told to the last."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        examples: Sequence[Example],
+        signal: Signal,
+        recipe: Recipe,
+        *,
+        value_head: nn.Module | None = None,
+        team: Team | None = None,
+        clock: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._model = model
+        self.value_head = value_head
+        self._examples = examples
+        self._signal = signal
+        self._tracks = list(signal.tracks)
+        self._recipe = recipe
+        self.team = team or Team()
+        self._clock = clock
+        self._loss = loss_for(recipe) if recipe.algorithm != "dpo" else None
+        modules = [model, *([value_head] if value_head is not None else [])]
+        self.parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
+        self.optimizer = self.team.prepare(
+            torch.optim.AdamW(
+                self.parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+            )
+        )
+        self.steps = steps_of(signal.clusters, recipe)
+        self.tokens = 0
+        """Trained so far."""
+        self._first_entropy: float | None = None
+
+    def run(self, first: int = 0) -> Iterator[Stepped]:
+        """Take the steps from `first` on."""
+        epoch = -1
+        for number, step in enumerate(self.steps[first:], start=first):
+            began = self._clock()
+            if step.epoch != epoch:
+                epoch = step.epoch
+                if self.value_head is not None:
+                    self._revalue(step.iteration)
+            rate = learning_rate(self._recipe, number, len(self.steps))
+            figures = self.take(step, rate)
+            rewards = [self._examples[member].reward for member in step.members]
+            mean = math.fsum(rewards) / len(rewards)
+            variance = math.fsum((reward - mean) ** 2 for reward in rewards) / len(rewards)
+            yield Stepped(
+                step=number + 1, epoch=step.epoch + 1, loss=figures["loss"], reward_mean=mean,
+                reward_std=math.sqrt(variance), entropy=figures.get("entropy", 0.0),
+                kl=figures.get("kl", 0.0), clipped=figures.get("clipped", 0.0),
+                grad_norm=figures["grad_norm"], learning_rate=rate, tokens=self.tokens,
+                seconds=self._clock() - began,
+            )  # fmt: skip
+
+    def take(self, step: Step, rate: float) -> dict[str, float]:
+        """One optimizer step: the gradients of its passes add up, then the parameters move."""
+        self.optimizer.zero_grad(set_to_none=True)
+        figures = self._gradients(step)
+        self._exchange()
+        if not math.isfinite(figures["loss"]):
+            raise Diverged("the loss is not a number")
+        norm = self.team.clip(self.parameters, self._recipe.max_grad_norm or math.inf)
+        if not math.isfinite(float(norm)):
+            raise Diverged("the gradient is not a number")
+        self._guard(figures)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.tokens += sum(len(self._tracks[member].old_T) for member in step.members)
+        return {**figures, "grad_norm": float(norm)}
+
+    # ── gradients ────────────────────────────────────────────────────────────────────────────
+
+    def _gradients(self, step: Step) -> dict[str, float]:
+        work = self._pairs(step) if self._loss is None else self._trajectories(step)
+        figures: dict[str, float] = {"loss": 0.0}
+        for index, (pack, terms_of) in enumerate(work):
+            if index % self.team.size != self.team.rank:
+                continue
+            with self.team.autocast():
+                terms = terms_of(pack)
+            self.team.backward(terms.loss)
+            figures["loss"] += float(terms.loss.detach())
+            for name, value in terms.stats.items():
+                figures[name] = figures.get(name, 0.0) + value
+        return self._together(figures)
+
+    def _trajectories(self, step: Step) -> Iterator[tuple[Pack, Callable[[Pack], Terms]]]:
+        members = step.members
+        examples = [self._examples[member] for member in members]
+        tracks = [self._tracks[member] for member in members]
+        recipe = self._recipe
+        width = max(len(track.old_T) for track in tracks)
+        mask_BT = rectangle([torch.ones(len(track.old_T)) for track in tracks], width)
+        turns = max(track.turns for track in tracks)
+        turn_mask_BK = rectangle([torch.ones(track.turns) for track in tracks], turns)
+        weights_BT = token_weights(mask_BT, recipe.reduce, max_tokens=recipe.max_tokens)
+        shares_BT = token_weights(mask_BT, "token")
+        turn_weights_BK = token_weights(turn_mask_BK, "token")
+
+        def terms(pack: Pack) -> Terms:
+            rows = list(pack.examples)
+            mine = [tracks[row] for row in rows]
+            wide = pack.mask_BT.shape[1]
+            scored = score(self._model, pack, entropies=True, value_head=self.value_head)
+            put = self._put
+            tokens = Tokens(
+                logps_BT=scored.logps_BT,
+                old_BT=put(rectangle([track.old_T for track in mine], wide)),
+                mask_BT=pack.mask_BT,
+                advantages_BT=put(rectangle([_known(track.advantages_T) for track in mine], wide)),
+                weights_BT=put(weights_BT[rows, :wide]),
+                sequence_weights_B=put(torch.full((len(rows),), 1 / len(members))),
+                ref_BT=put(rectangle([_known(track.ref_T) for track in mine], wide)) if recipe.kl_beta else None,
+                entropies_BT=scored.entropies_BT,
+                shares_BT=put(shares_BT[rows, :wide]),
+            )  # fmt: skip
+            if scored.values_BK is not None:
+                deep = scored.values_BK.shape[1]
+                tokens = replace(
+                    tokens,
+                    values_BK=scored.values_BK,
+                    old_values_BK=put(rectangle([_known(track.old_values_K) for track in mine], deep)),
+                    returns_BK=put(rectangle([_known(track.returns_K) for track in mine], deep)),
+                    turn_mask_BK=put(turn_mask_BK[rows, :deep]),
+                    turn_weights_BK=put(turn_weights_BK[rows, :deep]),
+                )  # fmt: skip
+            assert self._loss is not None  # noqa: S101 - pairs go another way
+            return self._loss(tokens)
+
+        for pack in packs(examples, micro_tokens=recipe.micro_tokens):
+            yield self._placed(pack), terms
+
+    def _pairs(self, step: Step) -> Iterator[tuple[Pack, Callable[[Pack], Terms]]]:
+        """DPO: the two sides of a pair stand at 2i and 2i + 1, in the same pass."""
+        examples = [self._examples[member] for member in step.members]
+        tracks = [self._tracks[member] for member in step.members]
+        together = [(2 * pair, 2 * pair + 1) for pair in range(len(examples) // 2)]
+        weight = 1 / len(together)
+
+        def terms(pack: Pack) -> Terms:
+            scored = score(self._model, pack, entropies=True)
+            sums_B = (scored.logps_BT * pack.mask_BT).sum(1)
+            lengths_B = pack.mask_BT.sum(1)
+            row_of = {index: row for row, index in enumerate(pack.examples)}
+            chosen = [row_of[index] for index in pack.examples if index % 2 == 0]
+            rejected = [row_of[index + 1] for index in pack.examples if index % 2 == 0]
+            ref_B = self._put(
+                torch.stack([_known(tracks[index].ref_T).sum() for index in pack.examples])
+            )
+            word = dpo(
+                sums_B[chosen], sums_B[rejected], ref_B[chosen], ref_B[rejected],
+                self._put(torch.full((len(chosen),), weight)),
+                beta=self._recipe.dpo_beta, sft_weight=self._recipe.sft_weight,
+                chosen_mean_P=(sums_B / lengths_B.clamp(min=1))[chosen],
+            )  # fmt: skip
+            return _with_entropy(word, scored.entropies_BT, pack.mask_BT, weight)
+
+        for pack in packs(examples, micro_tokens=self._recipe.micro_tokens, together=together):
+            yield self._placed(pack), terms
+
+    def _placed(self, pack: Pack) -> Pack:
+        return pack.to(self.team.device) if self.team.device.type != "cpu" else pack
+
+    def _put(self, tensor: Tensor) -> Tensor:
+        return tensor.to(self.team.device)
+
+    def _revalue(self, iteration: int) -> None:
+        """PPO: what the value head expects now decides this epoch's advantages and returns."""
+        members = sorted(
+            {m for step in self.steps if step.iteration == iteration for m in step.members}
+        )
+        examples = [self._examples[member] for member in members]
+        values: list[Tensor] = [torch.empty(0)] * len(members)
+        with torch.no_grad():
+            for pack in packs(examples, micro_tokens=self._recipe.micro_tokens):
+                scored = score(self._model, self._placed(pack), value_head=self.value_head)
+                assert scored.values_BK is not None  # noqa: S101 - we gave a value head
+                for row, index in enumerate(pack.examples):
+                    deep = self._tracks[members[index]].turns
+                    values[index] = scored.values_BK[row, :deep].float().cpu()
+        tracks = [self._tracks[member] for member in members]
+        for member, track in zip(
+            members, ppo_targets(examples, tracks, values, self._recipe), strict=True
+        ):
+            self._tracks[member] = track
+
+    # ── together ─────────────────────────────────────────────────────────────────────────────
+
+    def _exchange(self) -> None:
+        """The step's gradient is the sum over all processes, each of which saw some passes."""
+        if self.team.size == 1:
+            return
+        for parameter in self.parameters:
+            grad = parameter.grad if parameter.grad is not None else torch.zeros_like(parameter)
+            parameter.grad = self.team.total(grad)
+
+    def _together(self, figures: dict[str, float]) -> dict[str, float]:
+        if self.team.size == 1:
+            return figures
+        names = ("loss", "kl", "clipped", "entropy", "ref_kl", "value_loss")
+        mine = torch.tensor([figures.get(name, 0.0) for name in names], device=self.team.device)
+        return dict(zip(names, self.team.total(mine).tolist(), strict=True))
+
+    # ── guards ───────────────────────────────────────────────────────────────────────────────
+
+    def _guard(self, figures: dict[str, float]) -> None:
+        """Fails closed: a figure that is not a number passes no test."""
+        recipe, entropy = self._recipe, figures.get("entropy")
+        if not figures.get("kl", 0.0) <= recipe.kl_limit:
+            raise Diverged(
+                f"the policy is {figures['kl']:.3g} nats a token away from the one that acted"
+            )
+        if entropy is None:
+            return
+        if self._first_entropy is None:
+            self._first_entropy = entropy
+        floor = recipe.entropy_floor
+        if self._first_entropy > 10 * floor and not entropy >= floor:
+            raise Diverged(f"the policy has collapsed: its entropy is {entropy:.3g} nats a token")
+
+
+def _known(tensor: Tensor | None) -> Tensor:
+    if tensor is None:
+        raise ValueError("A track lacks what this algorithm needs.")
+    return tensor
+
+
+def _with_entropy(
+    terms: Terms, entropies_BT: Tensor | None, mask_BT: Tensor, weight: float
+) -> Terms:
+    """DPO's figures, with the mean entropy of both sides beside them."""
+    if entropies_BT is None:
+        return terms
+    rows_B = (entropies_BT * mask_BT).sum(1) / mask_BT.sum(1).clamp(min=1)
+    return Terms(terms.loss, {**terms.stats, "entropy": float(rows_B.detach().sum()) * weight / 2})

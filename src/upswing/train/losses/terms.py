@@ -1,0 +1,159 @@
+"""What does a loss read, what does it give back, and whose share is how large?
+
+A step's loss is a weighted sum over its tokens (sequences, pairs, turns). The weights are made once
+over the whole step, so the losses and figures of its micro-batches simply add up to the step's,
+however it is cut. Nothing here divides by the size of what it happens to see.
+
+    B sequences   T tokens   K turns   P pairs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+import torch
+from torch import Tensor
+
+Reduce = Literal["sequence", "token", "constant"]
+
+FARTHEST = 20.0
+"""Nats between two policies beyond which a ratio is not told apart: exp(20) is half a billion. It
+keeps a ratio of whole sequences, a sum over hundreds of tokens, from overflowing into NaN."""
+
+_TENFOLD = 2.302585
+"""ln 10. In the reported KL a token counts as at most ten times likelier: one rare token that was
+learned would otherwise weigh exp(15) and look like a policy that blew up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A micro-batch of a step. Where a token is not trained, mask, advantages and weights are 0."""
+
+    logps_BT: Tensor
+    """The current policy's logprobs; the gradient flows through them."""
+    old_BT: Tensor
+    """The behaviour policy's logprobs."""
+    mask_BT: Tensor
+    """1.0 on trained tokens."""
+    advantages_BT: Tensor
+    weights_BT: Tensor
+    """Each token's share in the step's loss: `token_weights` of the whole step."""
+    sequence_weights_B: Tensor
+    """Each sequence's share: 1 / sequences of the step."""
+    ref_BT: Tensor | None = None
+    """The reference's logprobs: the base without the adapter."""
+    entropies_BT: Tensor | None = None
+    values_BK: Tensor | None = None
+    """PPO: what the value head expects at each turn."""
+    old_values_BK: Tensor | None = None
+    """What it expected when the returns were made; only a clipped value loss reads it."""
+    returns_BK: Tensor | None = None
+    turn_mask_BK: Tensor | None = None
+    """1.0 where a sequence has that turn."""
+    turn_weights_BK: Tensor | None = None
+    """Each turn's share in the step: `token_weights(turn_mask_BK, "token")` of the whole step."""
+    shares_BT: Tensor | None = None
+    """Each token's share among the step's trained tokens: `token_weights(mask_BT, "token")`.
+    Figures and the entropy bonus are means over tokens whatever `reduce` says. None: `weights_BT`
+    are those shares already."""
+
+    @property
+    def token_shares(self) -> Tensor:
+        return self.weights_BT if self.shares_BT is None else self.shares_BT
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A micro-batch's part of the step."""
+
+    loss: Tensor
+    """A scalar; the parts of a step add up to its loss."""
+    stats: dict[str, float]
+    """Figures for people and guards; the parts add up too."""
+
+
+def token_weights(mask_BT: Tensor, reduce: Reduce, *, max_tokens: int = 1) -> Tensor:
+    """Each token's share in the loss of the step whose whole mask this is.
+
+    | reduce     | one token's share           | so that                          | elsewhere  |
+    |------------|-----------------------------|----------------------------------|------------|
+    | `sequence` | 1 / its sequence's, / B     | each sequence counts alike       | GRPO       |
+    | `token`    | 1 / trained tokens          | each token counts alike          | DAPO       |
+    | `constant` | 1 / (B × `max_tokens`)      | no length is favoured            | Dr. GRPO   |
+
+    >>> mask_BT = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> token_weights(mask_BT, "sequence").tolist()
+    [[0.25, 0.25, 0.0], [0.0, 0.0, 0.5]]
+    >>> token_weights(mask_BT, "constant", max_tokens=4).tolist()
+    [[0.125, 0.125, 0.0], [0.0, 0.0, 0.125]]
+    """
+    if not bool(mask_BT.sum() > 0):
+        raise ValueError("A step needs at least one trained token, and a mask that is a number.")
+    sequences = mask_BT.shape[0]
+    match reduce:
+        case "sequence":
+            return mask_BT / mask_BT.sum(1, keepdim=True).clamp(min=1.0) / sequences
+        case "token":
+            return mask_BT / mask_BT.sum()
+        case "constant":
+            return mask_BT / (sequences * max_tokens)
+    assert_never(reduce)
+
+
+def log_ratio(logps: Tensor, old: Tensor) -> Tensor:
+    """How much likelier the current policy finds what was done, in nats, within `FARTHEST`."""
+    return (logps - old).clamp(-FARTHEST, FARTHEST)
+
+
+def k3(log_ratio: Tensor) -> Tensor:
+    """Schulman's estimate of KL(p ‖ q) at samples of p, from log q − log p. Never below 0."""
+    return log_ratio.exp() - log_ratio - 1
+
+
+def clipped_objective(
+    ratio: Tensor, advantages: Tensor, low: float, high: float
+) -> tuple[Tensor, Tensor]:
+    """The worse of the plain and the clipped gain, and where that stops the gradient."""
+    gain = torch.min(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
+    stopped = ((ratio < 1 - low) & (advantages < 0)) | ((ratio > 1 + high) & (advantages > 0))
+    return gain, stopped
+
+
+def regularised(
+    tokens: Tokens, loss: Tensor, stopped: Tensor, *, kl_beta: float, entropy: float
+) -> Terms:
+    """The loss with its KL term and its entropy bonus, and the figures all losses have.
+
+    `stopped` says per token (or per sequence, as B×1) where a clip took hold. The KL to the
+    reference is one under the current policy but was sampled by the behaviour policy, so each token
+    of it weighs its ratio; its gradient is unbiased only with that.
+    """
+    shares_BT = tokens.token_shares * tokens.mask_BT
+    moved_BT = log_ratio(tokens.logps_BT, tokens.old_BT)
+    figures = {
+        "kl": (shares_BT * k3(moved_BT.detach().clamp(max=_TENFOLD))).sum(),
+        "clipped": (shares_BT * stopped).sum(),
+    }
+    if tokens.ref_BT is not None:
+        away_BT = moved_BT.exp() * k3(tokens.ref_BT - tokens.logps_BT)
+        if kl_beta:
+            loss = loss + kl_beta * (tokens.weights_BT * tokens.mask_BT * away_BT).sum()
+        figures["ref_kl"] = (shares_BT * away_BT).sum()
+    elif kl_beta:
+        raise ValueError("A KL term needs the reference's logprobs.")
+    if tokens.entropies_BT is not None:
+        figures["entropy"] = (shares_BT * tokens.entropies_BT).sum()
+        if entropy:
+            loss = loss - entropy * figures["entropy"]
+    elif entropy:
+        raise ValueError("An entropy bonus needs the entropies.")
+    return with_figures(loss, figures)
+
+
+def with_figures(loss: Tensor, figures: Mapping[str, Tensor]) -> Terms:
+    """The terms. A figure that is not finite makes the loss NaN too: nobody trains on past it."""
+    together = torch.stack([each.detach().to(loss.dtype) for each in figures.values()])
+    numbers = dict(zip(figures, together.tolist(), strict=True))
+    return Terms(loss + 0.0 * together.sum(), numbers)

@@ -1,0 +1,102 @@
+"""What does a training child tell its parent? One line of JSON each, on its standard output."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Code = Literal["OOM", "CONVERGENCE", "DATA", "INFRA", "TIMEOUT", "UNKNOWN"]
+
+
+class Beat(msgspec.Struct, frozen=True, tag="beat"):
+    """Still alive; sent every second whatever the child does."""
+
+    rss_bytes: int
+    doing: str
+
+
+class Began(msgspec.Struct, frozen=True, tag="began"):
+    """The data is ready and the first step comes."""
+
+    total_steps: int
+    total_epochs: int
+    first_step: int
+    """Greater than 0 when it goes on from a checkpoint."""
+    examples: int
+    groups: int
+    flat_groups: int
+    """Groups whose rewards do not differ: nothing to learn from them."""
+    trained_tokens: int
+    off_policy_tokens: int
+    """Of the trained ones, those whose ids or logprobs were not recorded."""
+    cut_trajectories: int
+    dropped: dict[str, int]
+    """Trajectories left out, by the sentence that says why."""
+    versions: dict[str, str]
+    pieced: int = 0
+    """Trajectories whose chat template rewrites history, so that they were encoded part by part."""
+    doubted: dict[str, int] = {}
+    """Recorded tokens that were not believed, by the sentence that says why."""
+
+
+class Stepped(msgspec.Struct, frozen=True, tag="stepped"):
+    """One optimizer step."""
+
+    step: int
+    epoch: int
+    loss: float
+    reward_mean: float
+    reward_std: float
+    entropy: float
+    kl: float
+    clipped: float
+    """Share of the trained tokens whose gradient the clip stopped."""
+    grad_norm: float
+    learning_rate: float
+    tokens: int
+    """Trained tokens so far."""
+    seconds: float
+    """Of this step."""
+
+
+class Saved(msgspec.Struct, frozen=True, tag="saved"):
+    """A checkpoint is on the disk, whole."""
+
+    step: int
+    path: str
+    holdout: float | None
+    best: bool
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """The job is over and its artifacts are written."""
+
+    step: int
+    final: str
+    """Folder of the final checkpoint."""
+    curves: str
+    tensorboard: str
+    card: str
+    holdout_before: float | None
+    holdout_after: float | None
+    peak_rss_bytes: int
+    seconds: float
+    samples: int
+    reward_mean: float
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The child could not go on, and knows why."""
+
+    code: Code
+    message: str
+    traceback: str
+    step: int
+    bad: list[str] = []
+    """Trajectories to leave out next time."""
+
+
+Report = Beat | Began | Stepped | Saved | Done | Failed
+ENCODER = msgspec.json.Encoder()
+DECODER: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)

@@ -1,0 +1,53 @@
+"""What is a training child told? One file, `job.json`, in the job's folder.
+
+| in the folder        | what it is                                                       |
+|----------------------|------------------------------------------------------------------|
+| `job.json`           | this specification                                               |
+| `samples.jsonl`      | the data, one `Sample` a line; deleted when the job is over      |
+| `checkpoints/…`      | `step-000050/`, `best/`, `final/`                                |
+| `artifacts/…`        | `curves.png`, `tensorboard/`, `card.md`, `snapshot.json`         |
+| `steps.jsonl`        | what every step reported, so that curves survive a restart       |
+| `logprobs.safetensors` | of the behaviour and the reference, computed once              |
+| `child.log`          | whatever else the child printed                                  |
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from upswing.train.recipe import Recipe
+
+
+class JobSpec(msgspec.Struct, frozen=True):
+    """One attempt at one job."""
+
+    job_id: str
+    recipe: Recipe
+    base_model: str
+    """A name we know (`tiny`, `smollm2`) or a folder."""
+    start: str | None = None
+    """Folder of the checkpoint that training starts from; none means the base itself."""
+    behaviours: dict[str, str] = {}
+    """Model name → folder of its checkpoint, for logprobs that were not recorded."""
+    snapshot: str = ""
+    """Hash of the data snapshot."""
+    parent: str = ""
+    """Name of the model that `start` belongs to."""
+    drop: list[str] = []
+    """Trajectories to leave out: they were found to be bad."""
+    last_good_step: int | None = None
+    """Go on from this checkpoint at the latest: what came after it diverged."""
+    memory_bytes: int | None = None
+    """What the child may take; beyond it, its next wish for memory fails."""
+    threads: int | None = None
+    processes: int = 1
+    """More than one: `accelerate launch` spreads the passes of each step over them."""
+    cache: str = ""
+    """Folder in which bases are kept that we make ourselves."""
+    cost_per_hour: float = 0.0
+    """US dollars, for the model card and the status."""
+
+
+def group_key(window_id: str, scenario_id: str) -> str:
+    """Agents that acted in the same window and scenario are compared."""
+    return f"{window_id}/{scenario_id}"

@@ -1,0 +1,138 @@
+"""What does each example bring to every step it takes part in? Computed once, before the first.
+
+A *track* holds one example's numbers over its trained tokens: what the behaviour policy and the
+reference said of them, and the advantage that each carries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from upswing.train.example import Example
+from upswing.train.forward import score
+from upswing.train.pack import Pack, packs
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One example, over its trained tokens."""
+
+    old_T: Tensor
+    turn_T: Tensor
+    """Which of its turns (counted from 0 among those that have trained tokens) a token is in."""
+    ref_T: Tensor | None = None
+    advantages_T: Tensor | None = None
+    returns_K: Tensor | None = None
+    """PPO: what each turn's value should have been."""
+    old_values_K: Tensor | None = None
+
+    @property
+    def turns(self) -> int:
+        return int(self.turn_T[-1]) + 1 if len(self.turn_T) else 0
+
+    def credited(self, advantages: Sequence[float]) -> Track:
+        """The same, with one advantage for each turn."""
+        by_turn = torch.tensor(list(advantages), dtype=torch.float32)
+        return replace(self, advantages_T=by_turn[self.turn_T])
+
+
+def turn_index(example: Example) -> Tensor:
+    """The turn of each trained token, counted among turns that have any.
+
+    >>> turn_index(Example("t", "g", "k", (1, 2, 3, 4), (False, True, False, True), (0, 0, 2, 2), None, False, 1.0))
+    tensor([0, 1])
+    """
+    turns = [turn for turn, trained in zip(example.turns, example.trained, strict=True) if trained]
+    order = {turn: index for index, turn in enumerate(dict.fromkeys(turns))}
+    return torch.tensor([order[turn] for turn in turns], dtype=torch.long)
+
+
+def recorded(example: Example) -> Tensor | None:
+    """The behaviour policy's logprobs of the trained tokens, where they are known."""
+    if example.logps is None:
+        return None
+    pairs = zip(example.logps, example.trained, strict=True)
+    return torch.tensor([logp for logp, trained in pairs if trained], dtype=torch.float32)
+
+
+_LEAST = -100.0
+"""A logprob below this was never sampled: nothing is less likely than e^-100."""
+
+
+def unsound(examples: Sequence[Example], tracks: Sequence[Track]) -> list[str]:
+    """The trajectories whose numbers cannot be: training on them would poison the others."""
+    return [
+        example.trajectory_id
+        for example, track in zip(examples, tracks, strict=True)
+        if not math.isfinite(example.reward)
+        or not all(math.isfinite(each) for each in example.turn_rewards or ())
+        or not bool((track.old_T > _LEAST).all() and (track.old_T < 1e-3).all())
+    ]
+
+
+@torch.no_grad()
+def logprobs(
+    model: nn.Module,
+    examples: Sequence[Example],
+    *,
+    micro_tokens: int,
+    place: Callable[[Pack], Pack] = lambda pack: pack,
+    passed: Callable[[], None] = lambda: None,
+) -> list[Tensor]:
+    """What `model` says of every example's trained tokens."""
+    found: list[Tensor] = [torch.empty(0)] * len(examples)
+    for pack in packs(examples, micro_tokens=micro_tokens):
+        logps_BT = score(model, place(pack)).logps_BT.float().cpu()
+        for row, index in enumerate(pack.examples):
+            found[index] = logps_BT[row][pack.mask_BT[row].cpu() > 0]
+        passed()
+    return found
+
+
+def rectangle(rows: Sequence[Tensor], width: int, fill: float = 0.0) -> Tensor:
+    """Rows of different lengths, filled up to `width`."""
+    grid = torch.full((len(rows), width), fill)
+    for index, row in enumerate(rows):
+        grid[index, : len(row)] = row
+    return grid
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a policy would have earned on logged examples."""
+
+    value: float
+    effective: float
+    """The share of the examples that the estimate really rests on."""
+
+
+def off_policy_value(
+    rewards: Sequence[float], new: Sequence[Tensor], old: Sequence[Tensor], most: float = 10.0
+) -> Estimate | None:
+    """The mean reward, each example weighted by how much likelier the policy makes it.
+
+    Self-normalised, truncated importance sampling: an honest estimate near the behaviour policy,
+    and none at all when less than a twentieth of the examples carries it.
+
+    >>> off_policy_value([1.0, 0.0], [torch.tensor([-0.1]), torch.tensor([-2.0])],
+    ...                  [torch.tensor([-0.7]), torch.tensor([-0.7])]).value > 0.8
+    True
+    """
+    if not rewards:
+        return None
+    ratios = [
+        min(most, math.exp(min(50.0, float((a - b).sum())))) for a, b in zip(new, old, strict=True)
+    ]
+    total = math.fsum(ratios)
+    if not total > 0:
+        return None
+    effective = total * total / math.fsum(ratio * ratio for ratio in ratios) / len(ratios)
+    if not effective >= 0.05:
+        return None
+    value = math.fsum(r * w for r, w in zip(rewards, ratios, strict=True)) / total
+    return Estimate(value, effective)

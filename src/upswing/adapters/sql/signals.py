@@ -1,0 +1,134 @@
+"""What does the store say that bears on when to train?
+
+Rewards are read from `scored`, whose rows are small; the trajectories themselves are not touched.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.decisions import last_slot
+from upswing.adapters.sql.job_rows import active
+from upswing.adapters.sql.models import deployed
+from upswing.adapters.sql.store import micros, moment
+from upswing.ports import Pool, Signals
+
+_SOUND = (
+    "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1)"
+)
+_TRAINABLE = f"{_SOUND} AND principal NOT IN (SELECT user_id FROM optouts)"
+_DEGRADED = "performance_degradation"
+
+
+class SignalReader:
+    """Reads; never writes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def signals(self, recent: int, most: int) -> Signals:
+        """Everything at once: so many newest rewards, and new trajectories counted up to `most`."""
+
+        def unit(tx: Tx) -> Signals:
+            model = deployed(tx)
+            return Signals(
+                deployed=model,
+                values=_values(tx, model.model_id, recent) if model else (),
+                new=_new(tx, most),
+                newest_seq=_number(tx, "SELECT MAX(seq) FROM trajectories"),
+                active=active(tx),
+                failed=_failed(tx),
+                last_training=_last_training(tx),
+                last_slot=last_slot(tx),
+            )
+
+        return await self._database.read(unit)
+
+    async def pool(self, min_agents: int) -> Pool:
+        """What there is to train on."""
+        groups = (
+            f"SELECT COUNT(*) FROM (SELECT 1 FROM scored WHERE {_TRAINABLE} "
+            "GROUP BY window_id, scenario_id HAVING COUNT(DISTINCT agent_id) >= ?) g"
+        )
+
+        def unit(tx: Tx) -> Pool:
+            total = _number(tx, f"SELECT COUNT(*) FROM scored WHERE {_TRAINABLE}")
+            return Pool(total, _number(tx, groups, min_agents))
+
+        return await self._database.read(unit)
+
+    async def collected_since(self, since: datetime) -> int:
+        """How many trajectories were stored since then."""
+
+        def unit(tx: Tx) -> int:
+            first = _first_since(tx, micros(since))
+            return _number(tx, "SELECT COUNT(*) FROM trajectories WHERE seq >= ?", first)
+
+        return await self._database.read(unit)
+
+
+def _number(tx: Tx, sql: str, *params: object) -> int:
+    row = tx.row(sql, params)
+    return int(row[0]) if row and row[0] is not None else 0
+
+
+def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[str, float], ...]:
+    """The newest rewards of a model, after what a job was asked for on already."""
+    floor = _number(
+        tx,
+        "SELECT MAX(covers_seq) FROM jobs WHERE state IN ('queued', 'running') OR reason = ?",
+        _DEGRADED,
+    )
+    sql = (
+        "SELECT principal, raw_total FROM scored WHERE model = ? AND trajectory_seq > ? "
+        f"AND {_SOUND} ORDER BY trajectory_seq DESC LIMIT ?"
+    )
+    return tuple((row[0], row[1]) for row in tx.rows(sql, (model_id, floor, recent)))
+
+
+def _new(tx: Tx, most: int) -> int:
+    """Trainable ones that no job covers and no model has seen.
+
+    A job that failed covers nothing; one that was cancelled does, because somebody decided so.
+    """
+    floor = _number(tx, "SELECT MAX(covers_seq) FROM jobs WHERE state <> 'failed'")
+    seen = (
+        "EXISTS (SELECT 1 FROM trained_on o JOIN models m ON m.job_id = o.job_id "
+        "WHERE o.trajectory_id = scored.trajectory_id)"
+    )
+    sql = (
+        "SELECT COUNT(*) FROM (SELECT 1 FROM scored "
+        f"WHERE trajectory_seq > ? AND {_TRAINABLE} AND NOT {seen} LIMIT ?) n"
+    )
+    return _number(tx, sql, floor, most)
+
+
+def _failed(tx: Tx) -> dict[str, datetime]:
+    """Reasons whose newest ended job failed, and when."""
+    sql = (
+        "SELECT reason, state, ended_us FROM jobs WHERE seq IN "
+        "(SELECT MAX(seq) FROM jobs WHERE ended_us IS NOT NULL GROUP BY reason)"
+    )
+    return {row[0]: moment(row[2]) for row in tx.rows(sql) if row[1] == "failed"}
+
+
+def _last_training(tx: Tx) -> datetime | None:
+    sql = "SELECT MAX(started_us) FROM jobs WHERE state IN ('running', 'completed')"
+    row = tx.row(sql)
+    return moment(row[0]) if row and row[0] is not None else None
+
+
+def _first_since(tx: Tx, since_us: int) -> int:
+    """The first sequence number stored since then. Times rise with the sequence: halve and look."""
+    low, high = 1, _number(tx, "SELECT MAX(seq) FROM trajectories") + 1
+    while low < high:
+        middle = (low + high) // 2
+        row = tx.row(
+            "SELECT seq, stored_us FROM trajectories WHERE seq >= ? ORDER BY seq LIMIT 1", (middle,)
+        )
+        if row is None or row[1] >= since_us:
+            high = middle
+        else:
+            low = int(row[0]) + 1
+    return low

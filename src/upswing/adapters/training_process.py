@@ -1,0 +1,105 @@
+"""How is a training child started, heard and ended?
+
+It is a process group of its own with a limit on its memory, so that running out of it, or being
+killed, never takes the service along. It reports on its standard output; whatever else it prints
+goes to `child.log` in the job's folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from upswing.adapters.processes import die_with_parent
+from upswing.train.report import DECODER, Report
+from upswing.train.spec import JobSpec
+
+_LONGEST_LINE = 1024 * 1024
+_TAIL = 8000
+
+
+class TrainingProcess:
+    """One attempt at one job, running."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self._process = process
+        self._log = log
+        self.pid = process.pid
+
+    async def report(self) -> Report | None:
+        """The next thing it tells; None when it has ended."""
+        assert self._process.stdout is not None  # noqa: S101 - we asked for a pipe
+        while line := await self._process.stdout.readline():
+            with contextlib.suppress(msgspec.MsgspecError):  # a line torn by its death
+                return DECODER.decode(line)
+        return None
+
+    async def ended(self) -> int:
+        """Its exit code; negative: the signal that ended it."""
+        return await self._process.wait()
+
+    async def kill(self) -> None:
+        """End the whole group, also when it is stopped or deaf."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        await self._process.wait()
+
+    def tail(self) -> str:
+        """The last words of its log."""
+        try:
+            return self._log.read_bytes()[-_TAIL:].decode(errors="replace")
+        except OSError:
+            return ""
+
+
+async def launch(folder: Path, spec: JobSpec) -> TrainingProcess:
+    """Start the child of `job.json` in this folder."""
+    log = folder / "child.log"
+    with log.open("wb") as errors:
+        process = await asyncio.create_subprocess_exec(
+            *_command(folder, spec.processes),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=errors,
+            env=_environment(spec), preexec_fn=_limited(spec.memory_bytes), start_new_session=True,
+            limit=_LONGEST_LINE,
+        )  # fmt: skip
+    return TrainingProcess(process, log)
+
+
+def _command(folder: Path, processes: int) -> Sequence[str]:
+    if processes > 1:
+        return (
+            sys.executable, "-m", "accelerate.commands.launch", "--num_processes", str(processes),
+            "--multi_gpu" if _has_gpus() else "--cpu", "-m", "upswing.training", str(folder),
+        )  # fmt: skip
+    return (sys.executable, "-m", "upswing.training", str(folder))
+
+
+def _has_gpus() -> bool:
+    return Path("/dev/nvidia0").exists()
+
+
+def _environment(spec: JobSpec) -> dict[str, str]:
+    """Nothing is fetched, and as many threads as we were told."""
+    known = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    if spec.threads:
+        known["OMP_NUM_THREADS"] = str(spec.threads)
+    return known
+
+
+def _limited(memory_bytes: int | None) -> Callable[[], None]:
+    def prepare() -> None:
+        die_with_parent()
+        if memory_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+        with contextlib.suppress(OSError):  # elsewhere than on Linux
+            Path("/proc/self/oom_score_adj").write_text("500")
+
+    return prepare

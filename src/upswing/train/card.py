@@ -1,0 +1,240 @@
+"""What should a person know before they use this model? Its card, as Markdown.
+
+It says what the model was trained on, how, with what result, where it comes from and what it cost,
+and what it is not. Everything on it is given; nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from upswing.dataset.snapshot import Snapshot
+from upswing.train.card_words import limits, loading
+from upswing.train.recipe import Recipe
+from upswing.train.report import Began, Stepped
+from upswing.train.spec import JobSpec
+
+_CURVES = (
+    ("reward", "reward_mean"),
+    ("loss", "loss"),
+    ("KL divergence, nats per token", "kl"),
+    ("entropy, nats per token", "entropy"),
+    ("clipped share of tokens", "clipped"),
+    ("gradient norm", "grad_norm"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The facts of a trained model."""
+
+    spec: JobSpec
+    snapshot: Snapshot
+    began: Began
+    steps: Sequence[Stepped]
+    kind: Literal["adapter", "full"]
+    created: datetime
+    code_version: str
+    checkpoint_sha256: str
+    """The seal of its manifest."""
+    base_sha256: str | None
+    holdout_before: float | None
+    holdout_after: float | None
+    seconds: float
+    """Of training, all attempts of this process."""
+    peak_rss_bytes: int
+    measure: str = "reward on held-out tasks"
+    """What `holdout_before` and `holdout_after` are."""
+    curves: str = "curves.png"
+    """Where the picture is, seen from the card."""
+
+
+def text(card: Card) -> str:
+    """The whole card."""
+    parts = (
+        _front(card), _head(card), _data(card), _configuration(card.spec.recipe), _results(card),
+        _provenance(card), _cost(card),
+        ["## Limits", "", *(f"- {plain(line)}" for line in limits(card.began, card.snapshot, card.holdout_after))],
+        ["## How to load it", "", *loading(card.kind, plain(card.spec.base_model))],
+    )  # fmt: skip
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _front(card: Card) -> list[str]:
+    """What model hubs read."""
+    return [
+        "---",
+        f"base_model: {json.dumps(card.spec.base_model)}",
+        f"library_name: {'peft' if card.kind == 'adapter' else 'transformers'}",
+        "pipeline_tag: text-generation",
+        f"tags: [upswing, {card.spec.recipe.algorithm}]",
+        "---",
+    ]
+
+
+def _head(card: Card) -> list[str]:
+    recipe, trained = card.spec.recipe, len(card.snapshot.trained())
+    made = (
+        f"trained with {recipe.algorithm.upper()} on {trained:,} recorded trajectories "
+        f"in {len(card.steps):,} steps."
+    )
+    what = "A LoRA adapter for" if card.kind == "adapter" else "All weights of"
+    return [
+        f"# {plain(card.spec.job_id)}",
+        "",
+        f"{what} {plain(card.spec.base_model)}, {made} {_verdict(card)}",
+    ]
+
+
+def _verdict(card: Card) -> str:
+    before, after = card.holdout_before, card.holdout_after
+    if before is None or after is None or not math.isfinite(after - before):
+        return "It was not measured on held-out data."
+    return f"Its {card.measure} went from {number(before)} to {number(after)}."
+
+
+def _data(card: Card) -> list[str]:
+    snapshot, began = card.snapshot, card.began
+    held = sum(entry.held_out for entry in snapshot.entries)
+    dropped = Counter(snapshot.left_out) + Counter(began.dropped)
+    rows = [
+        ("snapshot", f"`{plain(snapshot.sha256)}`, from {plain(snapshot.source)}"),
+        ("trajectories", f"{len(snapshot.entries):,} in {len(snapshot.groups):,} groups"),
+        ("by domain", _counts(snapshot.domains)),
+        ("ended between", f"{_moment(snapshot.earliest)} and {_moment(snapshot.latest)}"),
+        ("held out", f"{_share(held, len(snapshot.entries))}: {snapshot.held_out_tasks} of {snapshot.tasks} tasks"),
+        ("reused", f"{snapshot.reused:.1%} had trained an ancestor of this model"),
+        ("trained tokens", f"{began.trained_tokens:,}"),
+        ("off-policy", f"{_share(began.off_policy_tokens, began.trained_tokens)} of the trained tokens"),
+        ("groups without a difference", f"{began.flat_groups:,} of {began.groups:,}"),
+        ("cut because too long", f"{began.cut_trajectories:,}"),
+        ("left out", _counts(dropped)),
+    ]  # fmt: skip
+    notes = [f"- {plain(note)}" for note in snapshot.notes]
+    return ["## Data", "", *_table(("", ""), rows), *(["", *notes] if notes else [])]
+
+
+def _configuration(recipe: Recipe) -> list[str]:
+    usual = msgspec.to_builtins(Recipe(algorithm=recipe.algorithm))
+    told = msgspec.to_builtins(recipe)
+    changed = [
+        (key, f"`{plain(json.dumps(value))}`") for key, value in told.items() if value != usual[key]
+    ]
+    return [
+        "## Configuration",
+        "",
+        f"Algorithm `{recipe.algorithm}`. These knobs differ from the plain defaults:",
+        "",
+        *_table(("knob", "value"), changed or [("none", "")]),
+        "",
+        "<details><summary>The whole recipe</summary>",
+        "",
+        "```json",
+        json.dumps(told, indent=2),
+        "```",
+        "",
+        "</details>",
+    ]  # fmt: skip
+
+
+def _results(card: Card) -> list[str]:
+    before, after = card.holdout_before, card.holdout_after
+    change = None if before is None or after is None else after - before
+    measured = [(card.measure, number(before), number(after), number(change, sign=True))]
+    rows = [(name, *_way([getattr(step, field) for step in card.steps])) for name, field in _CURVES]
+    return [
+        "## Results",
+        "",
+        *_table(("", "before", "after", "change"), measured),
+        "",
+        *_table(("while training", "first tenth", "last tenth", "lowest", "highest"), rows),
+        "",
+        f"![Reward, loss, KL, entropy, clipped share and gradient norm by step]({card.curves})",
+    ]
+
+
+def _way(values: Sequence[float]) -> tuple[str, ...]:
+    """Where a curve began and ended, and between which bounds it ran."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return ("–",) * 4
+    some = max(1, len(finite) // 10)
+    first, last = finite[:some], finite[-some:]
+    ends = (sum(first) / some, sum(last) / some, min(finite), max(finite))
+    return tuple(number(end) for end in ends)
+
+
+def _provenance(card: Card) -> list[str]:
+    spec = card.spec
+    rows = [
+        ("base", f"{plain(spec.base_model)}, sha256 `{card.base_sha256 or 'unknown'}`"),
+        ("parent", plain(spec.parent) or "none: training began at the base"),
+        ("job", plain(spec.job_id)),
+        ("data snapshot", f"`{plain(card.snapshot.sha256)}`"),
+        ("checkpoint", f"`{plain(card.checkpoint_sha256)}`, the seal in its manifest.json"),
+        ("code", f"upswing {plain(card.code_version)}"),
+        ("made", _moment(card.created)),
+        ("with", ", ".join(f"{plain(name)} {plain(v)}" for name, v in sorted(card.began.versions.items())) or "–"),
+    ]  # fmt: skip
+    return ["## Provenance", "", *_table(("", ""), rows)]
+
+
+def _cost(card: Card) -> list[str]:
+    hours = card.seconds / 3600 * max(1, card.spec.processes)
+    price = card.spec.cost_per_hour
+    rows = [
+        ("time", f"{card.seconds:,.0f} s in {card.spec.processes} process{'es' * (card.spec.processes != 1)}"),
+        ("peak memory", f"{card.peak_rss_bytes / 1e9:.2f} GB"),
+        ("price", f"{hours * price:.2f} USD at {price:g} USD an hour" if price > 0 else "no price is set"),
+    ]  # fmt: skip
+    return ["## Cost", "", *_table(("", ""), rows)]
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
+    return [lines[0], f"|{'---|' * len(head)}", *lines[1:]]
+
+
+def plain(words: str) -> str:
+    r"""Words of others, in one line, that neither end a cell nor begin anything.
+
+    >>> print(plain("a|b <img> `c`"))
+    a\|b &lt;img&gt; c
+    """
+    one = " ".join(words.split()).replace("`", "").replace("&", "&amp;")
+    return one.replace("<", "&lt;").replace(">", "&gt;").replace("|", "\\|").replace("[", "\\[")
+
+
+def number(value: float | None, *, sign: bool = False) -> str:
+    """Four digits, or a dash where there is no number.
+
+    >>> number(0.12345), number(0.5, sign=True), number(None), number(float("nan"))
+    ('0.1235', '+0.5', '–', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:+.4g}" if sign else f"{value:.4g}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "none"
+
+
+def _counts(counted: Mapping[str, int]) -> str:
+    largest = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{plain(name)} {count:,}" for name, count in largest) or "none"
+
+
+def _moment(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else "–"

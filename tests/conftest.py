@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
 from tests.support import Client, Process
 
 
@@ -20,9 +21,22 @@ def _no_settings_from_outside(monkeypatch):
     """A test decides its environment; the developer's own does not leak in."""
     for name in (
         "NATS_URL", "DATABASE_URL", "AGENTGYM_RL_URL", "AGENTGYM_RL_API_KEY", "UPSWING_DATA",
-        "UPSWING_CONFIG", "TRAJECTORY_STORAGE_PATH", "AGENTZERO_JETSTREAM",
+        "UPSWING_CONFIG", "TRAJECTORY_STORAGE_PATH", "AGENTZERO_JETSTREAM", "MODEL_STORAGE_PATH",
+        "RL_ALGORITHM", "RL_BASE_MODEL", "BASE_MODEL", "RL_TRAINING_THRESHOLD", "RL_SCHEDULE_CRON",
+        "TRAIN_RL_LOCAL",
     ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def bases(tmp_path_factory):
+    """Where the bases lie that we make ourselves: made once for all test processes."""
+    from upswing.adapters.bases import resolve
+
+    root = tmp_path_factory.getbasetemp()
+    shared = (root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root) / "bases"
+    resolve("tiny", shared)
+    return shared
 
 
 @pytest.fixture

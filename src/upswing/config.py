@@ -9,6 +9,17 @@ The file lies in the data directory, or where UPSWING_CONFIG says:
     [[redact.rules]]
     name = "acme-badge"
     pattern = "ACME-[0-9]{6}"
+
+    [trigger]
+    threshold = 5000
+    schedule = "0 2 * * *"
+
+    [train]
+    algorithm = "grpo"
+    base_model = "smollm2"
+
+    [train.recipe]
+    learning_rate = 1e-5
 """
 
 from __future__ import annotations
@@ -16,11 +27,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
+from upswing.contracts.training import Algorithm
 from upswing.errors import Misuse
 
 
@@ -86,6 +98,69 @@ class JudgeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     completion_price: Annotated[float, Meta(ge=0)] = 0.0
 
 
+class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When the loop trains by itself."""
+
+    threshold: Annotated[int, Meta(ge=1)] = 5000
+    """New trajectories since the last training that ask for the next; RL_TRAINING_THRESHOLD wins."""
+    schedule: str = "0 2 * * *"
+    """A cron expression of five fields, UTC; `off` for none. RL_SCHEDULE_CRON in the environment
+    wins."""
+    drop: Annotated[float, Meta(gt=0, le=1)] = 0.10
+    """How far the deployed model's raw reward may fall below its baseline, 0 to 1."""
+    min_sample: Annotated[int, Meta(ge=1)] = 100
+    """Trajectories of the deployed model below which a fall counts as noise: with rewards that
+    scatter by 0.25, the mean of 100 scatters by 0.025, a quarter of the fall that matters."""
+    recent: Annotated[int, Meta(ge=1, le=100_000)] = 500
+    """The newest trajectories of the deployed model that its mean is taken of, up to 100,000."""
+    pause_minutes: Annotated[float, Meta(ge=0)] = 60
+    """After a job has failed for good, how long the same reason waits before it asks again."""
+    days: Annotated[int, Meta(ge=1, le=3650)] = 30
+    """How far back the data of an automatic training reaches, 1 to 3650 days."""
+    max_turns: Annotated[int, Meta(ge=1)] = 50
+    """Longer trajectories do not take part in an automatic training."""
+
+
+class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the loop trains, and what a job may take."""
+
+    algorithm: Algorithm = "ppo"
+    """For requests that name none; RL_ALGORITHM in the environment wins."""
+    base_model: str | None = None
+    """For requests that name none; RL_BASE_MODEL, then BASE_MODEL in the environment win. Without
+    any, `tiny`, unless the bus or the store is yours: then training waits until one is named."""
+    sample_size: Annotated[int, Meta(ge=1)] = 10_000
+    """Trajectories of a data set, for requests that do not say."""
+    min_trajectories: Annotated[int, Meta(ge=1)] = 100
+    """Trajectories that make the loop ready to train: fewer make a model that knows them by heart."""
+    min_agents: Annotated[int, Meta(ge=1, le=1000)] = 5
+    """Different agents in the same window and scenario that make a group, 1 to 1000."""
+    min_groups: Annotated[int, Meta(ge=0)] = 1
+    """Such groups that make the loop ready to train."""
+    recipe: dict[str, Any] = {}
+    """Knobs of every job (`[train.recipe]`), by the names of `upswing.train.recipe`; what a request
+    asks for wins."""
+    memory_gb: Annotated[float, Meta(gt=0)] | None = None
+    """Memory of a training process; beyond it the process ends and the next attempt takes less at a
+    time. None: as much as there is."""
+    timeout_hours: Annotated[float, Meta(gt=0)] = 24
+    """One attempt; a longer one is ended and goes behind the others."""
+    heartbeat_seconds: Annotated[float, Meta(ge=5)] = 60
+    """Silence, at least 5, after which a training process counts as hung, and a worker that does
+    not renew its claim as dead."""
+    retry_minutes: Annotated[float, Meta(ge=0)] = 10
+    """How long a job waits when the infrastructure failed."""
+    status_seconds: Annotated[float, Meta(ge=0)] = 10
+    """Between two published statuses of a job that just goes on; a change of state is published at
+    once."""
+    keep_days: Annotated[int, Meta(ge=1)] = 90
+    """Checkpoints are kept so long, those of deployed models for ever."""
+    cost_per_hour: Annotated[float, Meta(ge=0)] = 0.0
+    """US dollars, so that a job can say what it cost."""
+    workers: Annotated[int, Meta(ge=0, le=64)] = 1
+    """Jobs that run at once on this machine, up to 64; 0: none, like TRAIN_RL_LOCAL=false."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be decided."""
 
@@ -93,6 +168,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     redact: RedactConfig = RedactConfig()
     reward: RewardConfig = RewardConfig()
     judge: JudgeConfig = JudgeConfig()
+    trigger: TriggerConfig = TriggerConfig()
+    train: TrainConfig = TrainConfig()
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -114,6 +191,18 @@ class Surroundings(msgspec.Struct, frozen=True):
     """REWARD_WEIGHT_TASK_COMPLETION, …_EFFICIENCY, …_CODE_QUALITY, …_USER_FEEDBACK, and plugins'."""
     storage_path: str | None = None
     """TRAJECTORY_STORAGE_PATH: archive redacted trajectories there (a path, file:// or s3://)."""
+    model_storage_path: str | None = None
+    """MODEL_STORAGE_PATH: keep trained models there (a path, file:// or s3://)."""
+    algorithm: Algorithm | None = None
+    """RL_ALGORITHM: for requests that name none."""
+    base_model: str | None = None
+    """RL_BASE_MODEL, or else BASE_MODEL: for requests that name none."""
+    threshold: int | None = None
+    """RL_TRAINING_THRESHOLD: new trajectories that ask for a training."""
+    schedule: str | None = None
+    """RL_SCHEDULE_CRON: when the loop trains by itself."""
+    train_here: bool = True
+    """TRAIN_RL_LOCAL: whether this machine trains; if not, jobs wait for another worker."""
 
 
 VARIABLES = {
@@ -124,7 +213,13 @@ VARIABLES = {
     "judge_model": "JUDGE_MODEL",
     "judge_key": "OPENAI_API_KEY",
     "judge_url": "OPENAI_BASE_URL",
+    "model_storage_path": "MODEL_STORAGE_PATH",
+    "base_model": "RL_BASE_MODEL",
+    "schedule": "RL_SCHEDULE_CRON",
 }
+_YES_OR_NO = {"true": True, "1": True, "yes": True, "on": True} | {
+    "false": False, "0": False, "no": False, "off": False,
+}  # fmt: skip
 
 
 WEIGHT = "REWARD_WEIGHT_"
@@ -156,4 +251,65 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
             "NATS_URL must start with nats:// or tls://; leave it out to run an embedded server."
         )
     weights = {name: value for name, value in environment.items() if name.startswith(WEIGHT)}
-    return Surroundings(**found, weights=weights)
+    found["base_model"] = found["base_model"] or environment.get("BASE_MODEL") or None
+    return Surroundings(
+        **found,
+        weights=weights,
+        algorithm=_algorithm(environment.get("RL_ALGORITHM", "")),
+        threshold=_threshold(environment.get("RL_TRAINING_THRESHOLD", "")),
+        train_here=_train_here(environment.get("TRAIN_RL_LOCAL", "")),
+    )
+
+
+def _algorithm(text: str) -> Algorithm | None:
+    for known in get_args(Algorithm):
+        if text.strip().lower() == known:
+            chosen: Algorithm = known
+            return chosen
+    if text.strip():
+        names = ", ".join(get_args(Algorithm))
+        raise Misuse(f"RL_ALGORITHM is {text!r}: take one of {names}.")
+    return None
+
+
+def _threshold(text: str) -> int | None:
+    plain = text.strip().replace("_", "").replace(",", "")
+    if not plain:
+        return None
+    if not plain.isascii() or not plain.isdigit() or not 1 <= len(plain) <= 12 or int(plain) < 1:
+        raise Misuse(f"RL_TRAINING_THRESHOLD is {text!r}: give a whole number from 1 on.")
+    return int(plain)
+
+
+def _train_here(text: str) -> bool:
+    """Anything that is not clearly a no would train, so what is unclear is refused."""
+    plain = text.strip().lower()
+    if plain and plain not in _YES_OR_NO:
+        raise Misuse(f"TRAIN_RL_LOCAL is {text!r}: say true or false.")
+    return _YES_OR_NO.get(plain, True)
+
+
+class Defaults(msgspec.Struct, frozen=True):
+    """What a training request means by what it leaves out."""
+
+    algorithm: Algorithm
+    base_model: str | None
+    """None: nobody has said, so the loop does not train by itself."""
+    sample_size: int
+
+
+def defaults(settings: Settings, surroundings: Surroundings) -> Defaults:
+    """The environment's word, else the file's, else ours.
+
+    >>> defaults(Settings(), Surroundings())
+    Defaults(algorithm='ppo', base_model='tiny', sample_size=10000)
+    >>> defaults(Settings(), Surroundings(nats_url="nats://bus")).base_model is None
+    True
+    """
+    train = settings.train
+    embedded = not surroundings.nats_url and not surroundings.database_url
+    return Defaults(
+        surroundings.algorithm or train.algorithm,
+        surroundings.base_model or train.base_model or ("tiny" if embedded else None),
+        train.sample_size,
+    )

@@ -30,6 +30,13 @@ MAY = {
     "PUT /v1/optouts/{user}": {OPERATOR},
     "DELETE /v1/optouts/{user}": {OPERATOR},
     "DELETE /v1/users/{user}/data": {OPERATOR},
+    "POST /training/start": {OPERATOR},
+    "GET /training/{job_id}/status": {READER, OPERATOR},
+    "POST /training/{job_id}/cancel": {OPERATOR},
+    "GET /jobs": {READER, OPERATOR},
+    "GET /models": {READER, OPERATOR},
+    "POST /api/admin/training/trigger": {OPERATOR},
+    "GET /api/admin/training/status": {READER, OPERATOR},
 }
 """Endpoint → scopes; None: open to everybody."""
 

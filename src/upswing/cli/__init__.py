@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
             )
         return sub
 
-    for add in (_loop, _data, _rewards, _access):
+    for add in (_loop, _data, _rewards, _training, _access):
         add(command)
     return top
 
@@ -116,6 +116,43 @@ def _rewards(command: Command) -> None:
     outcomes.add_argument("action", choices=("sync",))
     outcomes.add_argument("--hours", type=int, default=24, help="how far back (default: 24)")
     outcomes.add_argument("--file", action="append", default=[], help="outcomes in JSON lines")
+
+
+def _training(command: Command) -> None:
+    train = command("train", "training:train", "Train a model on what is stored.")
+    train.add_argument("--algorithm", choices=("ppo", "dpo", "rloo", "grpo", "reinforce"))
+    train.add_argument("--base-model", metavar="NAME", help="`tiny`, `smollm2` or a folder")
+    train.add_argument("--samples", type=int, metavar="N", help="trajectories of the data set")
+    train.add_argument("--min-agents", type=int, metavar="N", help="agents that make a group")
+    train.add_argument("--iterations", type=int, metavar="N", help="rounds, each over other groups")
+    train.add_argument(
+        "--windows-per-iteration", type=int, metavar="N", help="groups of one iteration"
+    )
+    train.add_argument("--learning-rate", type=float, metavar="RATE")
+    train.add_argument("--batch-size", type=int, metavar="N", help="trajectories of one step")
+    train.add_argument("--epochs", type=int, metavar="N", help="passes over an iteration's data")
+    train.add_argument("--seed", type=int, metavar="N")
+    train.add_argument(
+        "--recipe", action="append", default=[], metavar="KNOB=VALUE", help="any other knob; may be repeated"
+    )  # fmt: skip
+    train.add_argument(
+        "--force", action="store_true", help="even when there is not enough to train on"
+    )
+    train.add_argument("--wait", action="store_true", help="look on until it ends")
+    jobs = command("jobs", "training:jobs", "List, show, watch and cancel training jobs.")
+    jobs.add_argument("action", nargs="?", choices=("list", "show", "watch", "cancel"), default="list")  # fmt: skip
+    jobs.add_argument("id", nargs="?", help="the job to show, watch or cancel")
+    jobs.add_argument("--status", choices=("queued", "running", "completed", "failed", "cancelled"))
+    jobs.add_argument("--since", metavar="SPAN", help="made in the last 90m, 36h, 7d or 2w")
+    jobs.add_argument("--limit", type=int, default=100)
+    models = command("models", "training:models", "List the models that training made.")
+    models.add_argument("--deployed-since", metavar="SPAN", help="deployed in the last 7d, say")
+    decisions = command("decisions", "journal:decisions", "List what the loop decided, and why.")
+    decisions.add_argument("--stage", help="only this stage's, such as `trigger`")
+    decisions.add_argument("--since", metavar="SPAN", help="made in the last 36h, say")
+    decisions.add_argument("--limit", type=int, default=100)
+    about = "Show a decision with its inputs, and try it again with today's rules."
+    command("explain", "journal:explain", about).add_argument("id", help="the decision's id")
 
 
 def _access(command: Command) -> None:

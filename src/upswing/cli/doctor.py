@@ -53,9 +53,12 @@ def _python(_: Path) -> str:
 def _config(folder: Path) -> str:
     from upswing.config import read_settings, read_surroundings
     from upswing.runtime import make_redactor
+    from upswing.train.wish import check_knobs
+    from upswing.trigger.policy import policy_of
 
     settings = read_settings(folder, os.environ)
-    read_surroundings(os.environ)
+    policy_of(settings, read_surroundings(os.environ))
+    check_knobs(settings.train.recipe)
     make_redactor(settings)
     return f"The config is valid; {len(settings.redact.rules)} redaction rules of your own."
 

@@ -52,6 +52,7 @@ STATUS_ENQUIRY = "agent.rl.training.status.request"
 STORED = "agent.rl.stored"
 TRAJECTORIES = "RL_TRAJECTORIES"
 FEEDBACKS = "RL_FEEDBACK"
+TRAINING = "RL_TRAINING"
 
 _MONTH, _WEEK = timedelta(days=30), timedelta(days=7)
 STREAMS = (
@@ -59,7 +60,7 @@ STREAMS = (
     Stream("RL_REWARDS", (REWARD,), _MONTH, 500_000),
     # By name, not `agent.rl.training.>`: that would also swallow the enquiry below, and the
     # stream's own acknowledgement would answer the asker before the training service does.
-    Stream("RL_TRAINING", (TRAINING_REQUEST, TRAINING_STATUS), _WEEK, 10_000),
+    Stream(TRAINING, (TRAINING_REQUEST, TRAINING_STATUS), _WEEK, 10_000),
     Stream("RL_MODELS", (MODEL_DEPLOYED,), _MONTH, 100_000),
     Stream(FEEDBACKS, (FEEDBACK,), _MONTH, 1_000_000),
     Stream("RL_DEAD", (DEAD,), _MONTH, 100_000),
@@ -86,7 +87,7 @@ TOPICS = (
     Topic(
         TRAINING_REQUEST,
         TrainingRequest,
-        "RL_TRAINING",
+        TRAINING,
         ("agent", "trainer"),
         ("trainer", "reader"),
         "A wish to train.",
@@ -94,7 +95,7 @@ TOPICS = (
     Topic(
         TRAINING_STATUS,
         TrainingStatus,
-        "RL_TRAINING",
+        TRAINING,
         ("trainer",),
         ("agent", "deployer", "reader"),
         "Where a job stands.",

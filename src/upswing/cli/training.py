@@ -1,0 +1,224 @@
+"""Train by hand, look at jobs and models, end a job."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode
+
+from upswing.cli.client import ask
+from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.adapters.sql.database import Database
+
+T = TypeVar("T")
+_HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs")
+_KNOBS = ("min_agents", "iterations", "windows_per_iteration", "seed")
+
+
+def train(arguments: argparse.Namespace) -> int:
+    """Ask the loop for a job; with --wait, see it through."""
+    path = "/training/start" + ("" if arguments.force else "?only_if_ready=true")
+    try:
+        started = ask(arguments.data, "POST", path, wish(arguments))
+    except Misuse as error:
+        if str(error).startswith("Not ready"):
+            raise Misuse(f"{error} `--force` trains anyway.") from None
+        raise
+    if arguments.json:
+        print(json.dumps(started), flush=True)
+    else:
+        print(f"{started['training_job_id']}: {started['status']}. {started['detail']}", flush=True)
+    if not arguments.wait:
+        return 0
+    from upswing.cli.watching import watch
+
+    return watch(arguments, started["training_job_id"])
+
+
+def wish(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The request that the options make; what they leave out is the loop's to fill in."""
+    config: dict[str, Any] = {
+        name: value
+        for name in ("algorithm", "base_model")
+        if (value := getattr(arguments, name)) is not None
+    }
+    if arguments.samples is not None:
+        config["dataset"] = {"source": "local", "sample_size": arguments.samples}
+    config["hyperparameters"] = _given(arguments, _HYPERPARAMETERS)
+    knobs = _given(arguments, _KNOBS) | dict(map(_knob, arguments.recipe))
+    if arguments.force:
+        knobs.setdefault("min_agents", 1)
+    return {
+        "training_config": config,
+        "priority": "high",
+        "requester": "upswing train",
+        "metadata": {"recipe": knobs},
+    }
+
+
+def _given(arguments: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(arguments, name)) is not None}
+
+
+def _knob(text: str) -> tuple[str, Any]:
+    """`clip_high=0.28` or `lora={"rank": 8}`: JSON where it is JSON, else a word."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise Misuse(f"--recipe takes NAME=VALUE, not {text!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def jobs(arguments: argparse.Namespace) -> int:
+    """List, show, watch or cancel jobs."""
+    if arguments.action == "list":
+        return _list(arguments)
+    if not arguments.id:
+        raise Misuse(f"Say which: `upswing jobs {arguments.action} ID`; `upswing jobs` lists them.")
+    if arguments.action == "watch":
+        from upswing.cli.watching import watch
+
+        return watch(arguments, arguments.id)
+    if arguments.action == "show":
+        return _show(arguments)
+    done = ask(arguments.data, "POST", f"/training/{quote(arguments.id, safe='')}/cancel")
+    said = "is to end; its worker ends it" if done["cancelling"] else f"is {done['status']}"
+    print(json.dumps(done) if arguments.json else f"{arguments.id} {said}.")
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    found = listed(arguments)
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for job in found:
+        done = job["latest"].get("progress", {}).get("percent_complete")
+        far = f"{done:5.1f} %" if done is not None else "       "
+        print(
+            f"{job['training_job_id']:<44} {job['status']:<10}{far}  {job['created'][:19]}  "
+            f"{job['algorithm']:<9} {printable(job['base_model']):<12} {job['trigger_reason']}"
+        )
+    if not found:
+        print("No jobs.")
+    return 0
+
+
+def listed(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Jobs as the loop shows them: from its port when AGENTGYM_RL_URL names one, else the store."""
+    from upswing.http.training_types import info, span
+
+    back = span(arguments.since) if arguments.since else None
+    if remote():
+        query = {"status": arguments.status, "since": arguments.since, "limit": arguments.limit}
+        text = urlencode({name: value for name, value in query.items() if value is not None})
+        found: list[dict[str, Any]] = ask(arguments.data, "GET", f"/jobs?{text}")["jobs"]
+        return found
+    import msgspec
+
+    from upswing.adapters.sql.jobs import Jobs
+    from upswing.runtime import now
+
+    since = now() - back if back else None
+    rows = read(arguments.data, lambda db: Jobs(db).list(arguments.status, since, arguments.limit))
+    return [msgspec.to_builtins(info(job)) for job in rows]
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    """Everything about one job: what was asked, with what recipe, what failed, how it stands."""
+    if remote():
+        status = ask(arguments.data, "GET", f"/training/{quote(arguments.id, safe='')}/status")
+        print(json.dumps(status, indent=2))
+        return 0
+    import msgspec
+
+    from upswing.adapters.sql.jobs import Jobs
+    from upswing.http.training_types import info
+
+    job = read(arguments.data, lambda db: Jobs(db).get(arguments.id))
+    if job is None:
+        raise Misuse(f"There is no job {arguments.id}; `upswing jobs` lists them.")
+    told = msgspec.to_builtins(info(job)) | {
+        "snapshot": job.snapshot,
+        "covers_seq": job.covers_seq,
+        "request": msgspec.to_builtins(job.request),
+        "recipe": json.loads(job.recipe),
+        "failures": json.loads(job.failures),
+    }
+    if arguments.json:
+        print(json.dumps(told, indent=2))
+        return 0
+    for name, value in told.items():
+        text = json.dumps(value, indent=2) if isinstance(value, dict | list) else str(value)
+        print(f"{name:16}{text.replace(chr(10), chr(10) + ' ' * 16)}")
+    return 0
+
+
+def models(arguments: argparse.Namespace) -> int:
+    """The models that training made."""
+    import msgspec
+
+    from upswing.adapters.sql.models import Models
+    from upswing.http.training_types import span
+
+    text = arguments.deployed_since
+    since = ago(span(text, "deployed_since")) if text else None
+    if remote():
+        query = f"?{urlencode({'deployed_since': text})}" if text else ""
+        found = ask(arguments.data, "GET", f"/models{query}")["models"]
+    else:
+        rows = read(arguments.data, lambda db: Models(db).list(since))
+        found = [msgspec.to_builtins(row) for row in rows]
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+        return 0
+    for model in found:
+        reward = "   –" if model["final_reward"] is None else f"{model['final_reward']:.3f}"
+        print(
+            f"{model['model_id']:<22} {model['state']:<10} reward {reward}  {model['samples']:>6} samples  "
+            f"{model['created'][:19]}  {printable(model['base_model'])}  {model['job_id']}"
+        )
+    if not found:
+        print("No models.")
+    return 0
+
+
+def remote() -> bool:
+    """Whether the environment names a loop that may be on another machine."""
+    return bool(os.environ.get("AGENTGYM_RL_URL"))
+
+
+def read(folder: Path, what: Callable[[Database], Awaitable[T]]) -> T:
+    """Ask the store itself, so that it works when the loop does not run."""
+    from upswing.adapters.sql.store import read_only
+    from upswing.config import read_surroundings
+
+    async def run() -> Any:
+        store = read_only(folder, read_surroundings(os.environ).database_url)
+        try:
+            return await what(store.database)
+        finally:
+            store.close()
+
+    found: T = asyncio.run(run())
+    return found
+
+
+def ago(back: timedelta) -> datetime:
+    """So long before now."""
+    return datetime.now(UTC) - back  # noqa: TID251 - a person's "since 7d" means their now
+
+
+def printable(text: str) -> str:
+    """Without what would make a terminal do something."""
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -1,0 +1,1 @@
+"""Is it time to train, on what, and why?"""

@@ -1,0 +1,189 @@
+"""Is it time to train, and why?
+
+| degraded | asked | enough | due | reason                  | priority |
+|----------|-------|--------|-----|-------------------------|----------|
+| yes      | any   | any    | any | performance_degradation | urgent   |
+| no       | yes   | any    | any | manual                  | high     |
+| no       | no    | yes    | any | threshold_reached       | normal   |
+| no       | no    | no     | yes | scheduled               | normal   |
+| no       | no    | no     | no  | wait                    |          |
+
+- *degraded*: the deployed model's raw reward is below its baseline by the margin or more, over
+  enough trajectories; those that a job was already asked for on count no more.
+- *asked*: a person wants it, and there is enough to train on, or the person insists.
+- *enough*: so many trajectories came since the last training.
+- *due*: the schedule's time has come, something is new, and there is enough to train on. Times that
+  were slept through are made up for once; a time that comes while a job is on its way is passed over.
+
+A reason has one job at a time, and waits a while after a job of its own has failed. A number that is
+missing or not a number never starts a training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from math import isfinite
+from typing import Literal
+
+from upswing.ports import Pool
+from upswing.trigger.cron import parse
+from upswing.trigger.inputs import Inputs
+from upswing.trigger.ready import minimums_for, readiness
+
+Reason = Literal["scheduled", "threshold_reached", "manual", "performance_degradation"]
+Priority = Literal["low", "normal", "high", "urgent"]
+DEGRADED: Reason = "performance_degradation"
+MANUAL: Reason = "manual"
+ENOUGH: Reason = "threshold_reached"
+SCHEDULED: Reason = "scheduled"
+
+
+class Why(StrEnum):
+    """What a wait is for."""
+
+    DATA = "wait_for_data"
+    JOB = "wait_for_job"
+    PAUSE = "wait_after_failure"
+    READY = "wait_until_ready"
+    BASE = "wait_for_base_model"
+
+
+@dataclass(frozen=True, slots=True)
+class Train:
+    """Ask for a job."""
+
+    reason: Reason
+    priority: Priority
+    sentence: str
+    force: bool = False
+    sample_size: int | None = None
+    requester: str = "trigger"
+    slot: datetime | None = None
+    """The time of the schedule that this deals with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now."""
+
+    kind: Why
+    sentence: str
+    slot: datetime | None = None
+
+
+Choice = Train | Wait
+
+
+def decide(inputs: Inputs) -> Choice:
+    """The first reason that holds, or what is waited for."""
+    slot = due_slot(inputs)
+    answers = (
+        _degraded(inputs), _asked(inputs), _enough(inputs), _due(inputs, slot) if slot else None
+    )  # fmt: skip
+    for answer in answers:
+        if isinstance(answer, Train):
+            return answer
+    degraded, asked, enough, due = answers
+    held = asked or degraded or enough or due  # whoever asked is answered first
+    return held if isinstance(held, Wait) else _nothing(inputs)
+
+
+def due_slot(inputs: Inputs) -> datetime | None:
+    """The time of the schedule that has come and was not dealt with."""
+    if inputs.rules.schedule is None or inputs.last_slot is None:
+        return None
+    return parse(inputs.rules.schedule).newest(inputs.last_slot, inputs.now)
+
+
+def _degraded(inputs: Inputs) -> Choice | None:
+    model, rules = inputs.deployed, inputs.rules
+    if model is None or model.mean is None or model.baseline is None:
+        return None
+    if not (isfinite(model.mean) and isfinite(model.baseline) and model.count >= rules.min_sample):
+        return None
+    if not round(model.baseline - model.mean, 9) >= rules.drop:
+        return None
+    said = (
+        f"{model.model_id} earns {model.mean:.3f} over its last {model.count} trajectories, "
+        f"{model.baseline - model.mean:.3f} below its baseline of {model.baseline:.3f}"
+    )
+    return _unless_held(inputs, Train(DEGRADED, "urgent", said))
+
+
+def _asked(inputs: Inputs) -> Choice | None:
+    if not inputs.manual:
+        return None
+    wish = inputs.manual[0]
+    said = f"{wish.requester} asked for it" + (", ready or not" if wish.force else "")
+    wanted = Train(MANUAL, "high", said, wish.force, wish.sample_size, wish.requester)
+    if wish.force:
+        return _here(inputs, wanted)
+    if inputs.pool is None:
+        return Wait(Why.READY, "Nobody has looked whether there is enough to train on.")
+    state = readiness(inputs.pool, inputs.rules.minimums)
+    if not state.ready:
+        return Wait(Why.READY, f"Not ready to train: {state.reason}")
+    covering = [job for job in inputs.active if job.covers_seq >= inputs.newest_seq]
+    if covering:
+        return Wait(Why.JOB, f"Job {covering[0].job_id} is on its way and covers all there is.")
+    return _unless_held(inputs, wanted)
+
+
+def _enough(inputs: Inputs) -> Choice | None:
+    if not inputs.new >= inputs.rules.threshold:
+        return None
+    said = f"{inputs.new} new trajectories since the last training, {inputs.rules.threshold} are enough"  # fmt: skip
+    return _unless_held(inputs, Train(ENOUGH, "normal", said))
+
+
+def _due(inputs: Inputs, slot: datetime) -> Choice:
+    at = f"The schedule's {slot:%Y-%m-%d %H:%M} UTC"
+    if inputs.active:
+        job = inputs.active[0].job_id
+        return Wait(Why.JOB, f"{at} is passed over: job {job} is on its way.", slot)
+    if not inputs.new >= 1:
+        return Wait(Why.DATA, f"{at} is passed over: nothing is new since the last training.", slot)
+    rules = inputs.rules
+    pool = inputs.pool or Pool(0, 0)
+    state = readiness(pool, minimums_for(rules.algorithm, rules.minimums))
+    if not state.ready:
+        return Wait(Why.READY, f"{at} is passed over: {state.reason}", slot)
+    said = f"{at} has come, and {inputs.new} trajectories are new"
+    return _unless_held(inputs, Train(SCHEDULED, "normal", said, slot=slot))
+
+
+def _unless_held(inputs: Inputs, wanted: Train) -> Choice:
+    """One job per reason, and a pause after a failure."""
+    for job in inputs.active:
+        if job.reason == wanted.reason:
+            return Wait(Why.JOB, f"{wanted.sentence}: job {job.job_id} is on its way.", wanted.slot)
+    failed = inputs.failed.get(wanted.reason)
+    if failed is not None and wanted.reason != MANUAL and inputs.now < failed + inputs.rules.pause:
+        again = f"{failed + inputs.rules.pause:%Y-%m-%d %H:%M} UTC"
+        return Wait(
+            Why.PAUSE, f"{wanted.sentence}, but the last such job failed: again at {again}."
+        )
+    return _here(inputs, wanted)
+
+
+def _here(inputs: Inputs, wanted: Train) -> Choice:
+    """Can it be asked for at all, and who will do it?"""
+    if inputs.rules.base_model is None:
+        sentence = "but no base model is named: set RL_BASE_MODEL or `base_model` in [train]."
+        return Wait(Why.BASE, f"{wanted.sentence}, {sentence}")
+    elsewhere = "" if inputs.train_here else "; this machine does not train, so the job waits for another worker"  # fmt: skip
+    return Train(
+        wanted.reason, wanted.priority, f"{wanted.sentence}{elsewhere}.", wanted.force,
+        wanted.sample_size, wanted.requester, wanted.slot,
+    )  # fmt: skip
+
+
+def _nothing(inputs: Inputs) -> Wait:
+    rules = inputs.rules
+    coming = parse(rules.schedule).next(inputs.now) if rules.schedule else None
+    sentence = f"{inputs.new} of {rules.threshold} new trajectories"
+    if coming:
+        sentence += f"; the schedule's next time is {coming:%Y-%m-%d %H:%M} UTC"
+    return Wait(Why.DATA, sentence + ".")

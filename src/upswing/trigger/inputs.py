@@ -1,0 +1,78 @@
+"""What does the decision to train depend on? Nothing but this, so that it can be tried again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from upswing.ports import Pool
+from upswing.trigger.ready import Minimums
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The user's own."""
+
+    threshold: int = 5000
+    schedule: str | None = "0 2 * * *"
+    drop: float = 0.10
+    min_sample: int = 100
+    pause: timedelta = timedelta(hours=1)
+    minimums: Minimums = field(default_factory=Minimums)
+    algorithm: str = "ppo"
+    base_model: str | None = "tiny"
+    """What the loop trains when it asks by itself; None: nobody has said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """How the model that answers now does."""
+
+    model_id: str
+    mean: float | None
+    """Of its newest raw rewards."""
+    count: int
+    baseline: float | None
+    """The mean it had when it was promoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """A person's wish to train."""
+
+    requester: str
+    force: bool = False
+    """Even when there is not enough to train on, or such a job is on its way."""
+    sample_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """A job that is queued or running."""
+
+    job_id: str
+    reason: str
+    covers_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that the decision depends on."""
+
+    now: datetime
+    rules: Rules = field(default_factory=Rules)
+    deployed: Deployed | None = None
+    manual: tuple[Manual, ...] = ()
+    """Wishes that wait, oldest first."""
+    new: int = 0
+    """Trajectories since the last training, without what active jobs cover."""
+    newest_seq: int = 0
+    last_training: datetime | None = None
+    last_slot: datetime | None = None
+    """The newest time of the schedule that was dealt with."""
+    active: tuple[Active, ...] = ()
+    failed: dict[str, datetime] = field(default_factory=dict)
+    """Reason → when its newest job failed."""
+    pool: Pool | None = None
+    """None: not asked for, because nobody needs it now."""
+    train_here: bool = True

@@ -1,0 +1,61 @@
+"""What has the user decided about training by itself?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from upswing.config import Defaults, Settings, Surroundings, defaults
+from upswing.errors import Misuse
+from upswing.trigger.cron import parse
+from upswing.trigger.inputs import Rules
+from upswing.trigger.ready import Minimums
+
+_OFF = frozenset({"off", "none", "never", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rules, and what an automatic request asks for."""
+
+    rules: Rules
+    defaults: Defaults
+    recent: int
+    """Newest trajectories of the deployed model that its mean is taken of."""
+    days: int
+    max_turns: int
+    train_here: bool
+
+
+def policy_of(settings: Settings, surroundings: Surroundings) -> Policy:
+    """The config's word and the environment's, which wins; `Misuse` when it makes no sense."""
+    trigger, train = settings.trigger, settings.train
+    usual = defaults(settings, surroundings)
+    rules = Rules(
+        threshold=surroundings.threshold or trigger.threshold,
+        schedule=_schedule(surroundings.schedule, trigger.schedule),
+        drop=trigger.drop,
+        min_sample=trigger.min_sample,
+        pause=timedelta(minutes=trigger.pause_minutes),
+        minimums=Minimums(train.min_trajectories, train.min_groups, train.min_agents),
+        algorithm=usual.algorithm,
+        base_model=usual.base_model,
+    )
+    if trigger.recent < trigger.min_sample:
+        raise Misuse(
+            f"[trigger] looks at {trigger.recent} `recent` trajectories, but `min_sample` asks for "
+            f"{trigger.min_sample}: raise the one or lower the other."
+        )
+    here = surroundings.train_here and train.workers > 0
+    return Policy(rules, usual, trigger.recent, trigger.days, trigger.max_turns, here)
+
+
+def _schedule(variable: str | None, configured: str) -> str | None:
+    text = variable or configured
+    if text.strip().lower() in _OFF:
+        return None
+    try:
+        return parse(text).text
+    except Misuse as error:
+        place = "RL_SCHEDULE_CRON" if variable else "`schedule` in [trigger]"
+        raise Misuse(f"{place}: {error}") from None

@@ -1,0 +1,58 @@
+"""What exactly is asked for when the loop decides to train?"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec import UNSET
+
+from upswing.contracts import TrainingRequest
+from upswing.contracts.training import (
+    Dataset,
+    DatasetFilter,
+    DateRange,
+    Hyperparameters,
+    TrainingConfig,
+)
+from upswing.contracts.wire import Json
+from upswing.trigger.decide import Train
+from upswing.trigger.policy import Policy
+
+
+def request_of(
+    choice: Train, policy: Policy, *, job_id: str, now: datetime, previous: str | None
+) -> TrainingRequest:
+    """The request for this choice. `previous` is the job of the model that answers now.
+
+    Hyperparameters are left to the algorithm's defaults and to the config's recipe. There is no
+    `min_reward`: algorithms that compare need the bad ones too.
+    """
+    usual = policy.defaults
+    metadata: Json = {"notes": choice.sentence, "previous_training_job": previous}
+    if choice.force:
+        metadata["recipe"] = {"min_agents": 1}
+    return TrainingRequest(
+        training_job_id=job_id,
+        timestamp=now,
+        requester=choice.requester,
+        trigger_reason=choice.reason,
+        priority=choice.priority,
+        training_config=TrainingConfig(
+            algorithm=usual.algorithm,
+            base_model=usual.base_model or "",
+            dataset=Dataset(
+                source="local",
+                sample_size=choice.sample_size or usual.sample_size,
+                filter=UNSET if choice.force else _recent(policy, now),
+            ),
+            hyperparameters=Hyperparameters(),
+        ),
+        metadata=metadata,
+    )
+
+
+def _recent(policy: Policy, now: datetime) -> DatasetFilter:
+    start = (now - timedelta(days=policy.days)).replace(microsecond=0)
+    return DatasetFilter(
+        max_trajectory_length=policy.max_turns, date_range=DateRange(start=start, end=now)
+    )

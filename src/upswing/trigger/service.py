@@ -1,0 +1,187 @@
+"""How does a reason to train become a job? Look at the store, decide, write it down, ask.
+
+A decision that acts is journalled with its inputs in the transaction that makes the job. A decision
+to wait is journalled when what is waited for changes, so that the journal tells a story and not the
+time of day.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from upswing.contracts import TrainingRequest
+from upswing.errors import Rejected, Transient
+from upswing.ports import Decision, Pool, Signals
+from upswing.trigger.decide import MANUAL, Choice, Train, Wait, Why, decide, due_slot
+from upswing.trigger.inputs import Active, Deployed, Inputs, Manual
+from upswing.trigger.policy import Policy
+from upswing.trigger.request import request_of
+
+log = logging.getLogger(__name__)
+STAGE = "trigger"
+_POLL_SECONDS = 5.0
+_COUNTED = 2
+"""Times the threshold: beyond that nobody counts new trajectories, a look should stay cheap."""
+
+
+class ReadsSignals(Protocol):
+    async def signals(self, recent: int, most: int) -> Signals: ...
+
+    async def pool(self, min_agents: int) -> Pool: ...
+
+
+class Journal(Protocol):
+    async def record(self, decision: Decision | None, *, slot: datetime | None = None) -> None: ...
+
+    async def list(self, stage: str | None = None, since: datetime | None = None, limit: int = 100) -> Sequence[Decision]: ...  # fmt: skip
+
+
+class Desk(Protocol):
+    async def ask(
+        self, request: TrainingRequest, decision: Decision, *, covers_seq: int | None,
+        slot: datetime | None = None, alone: bool = True,
+    ) -> bool: ...  # fmt: skip
+
+
+Mean = Callable[[Sequence[tuple[str, float]]], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What became of a person's wish."""
+
+    choice: Choice
+    job_id: str | None
+    decision_id: str
+
+
+class Trigger:
+    """Decides when the loop trains."""
+
+    def __init__(
+        self,
+        store: ReadsSignals,
+        journal: Journal,
+        desk: Desk,
+        policy: Policy,
+        *,
+        mean: Mean,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], UUID],
+    ) -> None:
+        """`mean` takes (principal, reward) and lets nobody count for more than a fair share."""
+        self._store = store
+        self._journal = journal
+        self._desk = desk
+        self.policy = policy
+        self._mean = mean
+        self._clock = clock
+        self._new_id = new_id
+        self._kind: str | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def run(self) -> None:
+        """For ever; a store that is away is waited for."""
+        while True:
+            try:
+                await self.round()
+            except Transient as error:
+                log.warning("%s", error, extra={"action": "trigger"})
+            except Rejected as error:
+                log.error("the loop's own request is refused: %s", error, extra={"action": "alert"})  # noqa: TRY400 - it is a sentence
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def round(self) -> Choice:
+        """Look once, and do what follows."""
+        async with self._one_at_a_time:
+            return (await self._round(())).choice
+
+    async def ask(self, wish: Manual) -> Asked:
+        """A person wants to train now; a more urgent reason may come first."""
+        async with self._one_at_a_time:
+            asked = await self._round((wish,))
+            while isinstance(asked.choice, Train) and asked.choice.reason != MANUAL:
+                urgent, asked = asked, await self._round((wish,))
+                if isinstance(asked.choice, Wait):
+                    return urgent
+            return asked
+
+    async def _round(self, manual: tuple[Manual, ...]) -> Asked:
+        inputs, previous = await self._look(manual)
+        choice = decide(inputs)
+        decision = self._decision(inputs, choice)
+        job_id = None
+        match choice:
+            case Train():
+                job_id = f"{choice.reason.replace('_', '-')}-{self._new_id()}"
+                request = request_of(
+                    choice, self.policy, job_id=job_id, now=inputs.now, previous=previous
+                )
+                asked = await self._desk.ask(
+                    request, decision, covers_seq=inputs.newest_seq, slot=choice.slot,
+                    alone=not choice.force,
+                )  # fmt: skip
+                if not asked:
+                    choice, job_id = Wait(Why.JOB, "Another process has just asked for it."), None
+            case Wait():
+                await self._wait(choice, decision, always=bool(manual))
+        if job_id:
+            log.info("train: %s", choice.sentence, extra={"action": "train", "job": job_id})
+        self._kind = decision.kind
+        return Asked(choice, job_id, decision.decision_id)
+
+    async def _wait(self, choice: Wait, decision: Decision, *, always: bool) -> None:
+        if self._kind is None:
+            newest = await self._journal.list(STAGE, limit=1)
+            self._kind = newest[0].kind if newest else ""
+        if always or choice.slot or choice.kind.value != self._kind:
+            await self._journal.record(decision, slot=choice.slot)
+
+    async def _look(self, manual: tuple[Manual, ...]) -> tuple[Inputs, str | None]:
+        """The situation, and the job of the model that answers now."""
+        now, policy = self._clock(), self.policy
+        seen = await self._store.signals(policy.recent, _COUNTED * policy.rules.threshold)
+        if seen.last_slot is None:  # the schedule begins now; it owes nothing for the time before
+            await self._journal.record(None, slot=now)
+        inputs = Inputs(
+            now, policy.rules, self._deployed(seen), manual, seen.new, seen.newest_seq,
+            seen.last_training, seen.last_slot or now,
+            tuple(Active(job.job_id, job.reason, job.covers_seq) for job in seen.active),
+            seen.failed, train_here=policy.train_here,
+        )  # fmt: skip
+        if manual or due_slot(inputs):
+            pool = await self._store.pool(policy.rules.minimums.agents)
+            inputs = replace(inputs, pool=pool)
+        return inputs, seen.deployed.job_id if seen.deployed else None
+
+    def _deployed(self, seen: Signals) -> Deployed | None:
+        model = seen.deployed
+        if model is None:
+            return None
+        mean = self._mean(seen.values)
+        return Deployed(model.model_id, mean, len(seen.values), model.baseline_reward)
+
+    def _decision(self, inputs: Inputs, choice: Choice) -> Decision:
+        return Decision(
+            decision_id=str(self._new_id()),
+            stage=STAGE,
+            kind=choice.reason if isinstance(choice, Train) else choice.kind.value,
+            sentence=choice.sentence,
+            inputs=msgspec.json.encode(inputs),
+            outcome=msgspec.json.encode(choice),
+            decided=inputs.now,
+        )
+
+
+def replay(inputs: bytes) -> tuple[bytes, str]:
+    """What today's rules of deciding make of journalled inputs: the outcome and its sentence."""
+    choice = decide(msgspec.json.decode(inputs, type=Inputs))
+    return msgspec.json.encode(choice), choice.sentence

@@ -1,0 +1,234 @@
+"""The cascade: its table, its laws, and its sentences."""
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from upswing.ports import Pool
+from upswing.trigger import decide as module
+from upswing.trigger.decide import Train, Wait, Why, decide
+from upswing.trigger.inputs import Active, Deployed, Inputs, Manual, Rules
+from upswing.trigger.ready import Minimums
+
+NOW = datetime(2025, 12, 8, 2, 0, 30, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+QUIET = Inputs(NOW, new=10, newest_seq=10, last_slot=NOW, pool=Pool(250, 15))
+FACTS = {
+    "degraded": {"deployed": Deployed("m-1", mean=0.55, count=200, baseline=0.7)},
+    "asked": {"manual": (Manual("ann"),)},
+    "enough": {"new": 5000, "newest_seq": 5000},
+    "due": {"last_slot": NOW - 24 * HOUR},
+}
+REASONS = ("performance_degradation", "manual", "threshold_reached", "scheduled")
+
+
+def table():
+    """The rows of the module's own docstring: (yes/no/any, …, reason, priority)."""
+    rows = [line.strip("|").split("|") for line in module.__doc__.splitlines() if line[:1] == "|"]
+    return [[cell.strip() for cell in row] for row in rows[2:]]
+
+
+def the_row_of(facts):
+    for *conditions, reason, priority in table():
+        if all(said in {"any", "yes" if fact else "no"} for said, fact in zip(conditions, facts, strict=True)):  # fmt: skip
+            return reason, priority
+    raise AssertionError(f"no row for {facts}")
+
+
+@pytest.mark.parametrize("facts", list(product([True, False], repeat=4)))
+def test_the_table_is_what_happens(facts):
+    changes = {}
+    for name, fact in zip(FACTS, facts, strict=True):
+        changes |= FACTS[name] if fact else {}
+    choice = decide(replace(QUIET, **changes))
+    reason, priority = the_row_of(facts)
+    if reason == "wait":
+        assert isinstance(choice, Wait)
+    else:
+        assert isinstance(choice, Train)
+        assert (choice.reason, choice.priority) == (reason, priority)
+
+
+# ── laws ─────────────────────────────────────────────────────────────────────────────────────────
+
+numbers = st.none() | st.floats(allow_nan=True, allow_infinity=True) | st.floats(0, 1)
+jobs = st.builds(
+    Active, st.sampled_from(["a", "b"]), st.sampled_from(REASONS), st.integers(0, 20_000)
+)
+moments = st.integers(-5000, 5000).map(lambda minutes: NOW + timedelta(minutes=minutes))
+INPUTS = st.builds(
+    Inputs,
+    st.just(NOW),
+    rules=st.builds(
+        Rules,
+        threshold=st.integers(1, 10_000),
+        schedule=st.sampled_from(["0 2 * * *", "*/5 * * * *", None]),
+        min_sample=st.integers(1, 200),
+        algorithm=st.sampled_from(["ppo", "grpo"]),
+        base_model=st.sampled_from(["tiny", None]),
+    ),
+    deployed=st.none() | st.builds(Deployed, st.just("m-1"), numbers, st.integers(0, 500), numbers),
+    manual=st.lists(st.builds(Manual, st.just("ann"), st.booleans()), max_size=2).map(tuple),
+    new=st.integers(0, 20_000),
+    newest_seq=st.integers(0, 20_000),
+    last_slot=st.none() | moments,
+    active=st.lists(jobs, max_size=3).map(tuple),
+    failed=st.dictionaries(st.sampled_from(REASONS), moments),
+    pool=st.none() | st.builds(Pool, st.integers(0, 500), st.integers(0, 20)),
+    train_here=st.booleans(),
+)
+
+
+@given(INPUTS)
+def test_a_reason_has_one_job_at_a_time_unless_a_person_insists(inputs):
+    choice = decide(inputs)
+    if isinstance(choice, Train) and not choice.force:
+        assert choice.reason not in {job.reason for job in inputs.active}
+
+
+@given(INPUTS)
+def test_a_reason_rests_after_a_failure(inputs):
+    choice = decide(inputs)
+    if isinstance(choice, Train) and choice.reason != "manual" and choice.reason in inputs.failed:
+        assert inputs.failed[choice.reason] + inputs.rules.pause <= NOW
+
+
+@given(INPUTS)
+def test_nothing_is_trained_on_a_number_that_is_none(inputs):
+    choice = decide(inputs)
+    if isinstance(choice, Train) and choice.reason == "performance_degradation":
+        assert math.isfinite(inputs.deployed.mean)
+        assert math.isfinite(inputs.deployed.baseline)
+        assert inputs.deployed.count >= inputs.rules.min_sample
+
+
+@given(INPUTS)
+def test_nothing_is_asked_for_without_a_base_model(inputs):
+    if inputs.rules.base_model is None:
+        assert isinstance(decide(inputs), Wait)
+
+
+@given(INPUTS)
+def test_the_journal_holds_enough_to_decide_again(inputs):
+    """Also what JSON cannot say: a mean that is not a number comes back as none, to the same end."""
+    again = msgspec.json.decode(msgspec.json.encode(inputs), type=Inputs)
+    assert decide(again) == decide(inputs)
+
+
+@given(INPUTS)
+def test_every_answer_is_one_sentence(inputs):
+    sentence = decide(inputs).sentence
+    assert sentence.endswith((".", "!"))
+    assert "nan" not in sentence
+
+
+# ── degradation ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("mean", "count", "baseline", "fires"),
+    [
+        (0.6, 100, 0.7, True),  # 0.7 - 0.6 is a little less than 0.1 in binary
+        (0.601, 100, 0.7, False),
+        (0.2, 99, 0.7, False),
+        (math.nan, 100, 0.7, False),
+        (0.2, 100, math.nan, False),
+        (0.2, 100, math.inf, False),
+        (-math.inf, 100, 0.7, False),
+        (None, 100, 0.7, False),
+        (0.2, 100, None, False),
+        (0.9, 100, 0.7, False),
+    ],
+)
+def test_a_model_has_degraded_when_enough_trajectories_say_so(mean, count, baseline, fires):
+    choice = decide(replace(QUIET, deployed=Deployed("m-1", mean, count, baseline)))
+    assert isinstance(choice, Train) == fires
+
+
+def test_a_degraded_model_is_named_with_its_numbers():
+    choice = decide(replace(QUIET, **FACTS["degraded"]))
+    assert choice.sentence == (
+        "m-1 earns 0.550 over its last 200 trajectories, 0.150 below its baseline of 0.700."
+    )
+
+
+# ── by hand ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_asks_and_is_not_ready_is_told_what_is_missing():
+    choice = decide(replace(QUIET, manual=(Manual("ann"),), pool=Pool(40, 0)))
+    assert choice.kind is Why.READY
+    assert choice.sentence == (
+        "Not ready to train: 40 of 100 trajectories; 0 of 1 group with 5 or more agents."
+    )
+
+
+def test_who_insists_gets_a_job_whatever_there_is():
+    busy = (Active("j-1", "manual", 99),)
+    wish = Manual("ann", force=True, sample_size=7)
+    choice = decide(replace(QUIET, manual=(wish,), pool=Pool(0, 0), active=busy))
+    assert (choice.reason, choice.sample_size, choice.requester) == ("manual", 7, "ann")
+
+
+def test_who_asks_for_what_a_running_job_covers_is_told_which():
+    running = (Active("j-1", "scheduled", 10),)
+    choice = decide(replace(QUIET, manual=(Manual("ann"),), active=running))
+    assert (choice.kind, "j-1" in choice.sentence) == (Why.JOB, True)
+    newer = decide(replace(QUIET, manual=(Manual("ann"),), active=running, newest_seq=11))
+    assert newer.reason == "manual"
+
+
+# ── the schedule ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_schedule_that_nobody_has_looked_at_yet_owes_nothing():
+    assert isinstance(decide(replace(QUIET, last_slot=None)), Wait)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"active": (Active("j-1", "threshold_reached", 3),)}, Why.JOB),
+        ({"new": 0}, Why.DATA),
+        ({"pool": Pool(99, 15)}, Why.READY),
+        ({"pool": None}, Why.READY),
+    ],
+)
+def test_a_time_that_is_passed_over_is_dealt_with(changes, kind):
+    choice = decide(replace(QUIET, **FACTS["due"], **changes))
+    assert (choice.kind, choice.slot) == (kind, datetime(2025, 12, 8, 2, tzinfo=UTC))
+    assert "2025-12-08 02:00 UTC is passed over" in choice.sentence
+
+
+@pytest.mark.parametrize(("algorithm", "fires"), [("ppo", True), ("grpo", False)])
+def test_only_an_algorithm_that_compares_needs_groups(algorithm, fires):
+    rules = Rules(algorithm=algorithm, minimums=Minimums())
+    choice = decide(replace(QUIET, **FACTS["due"], rules=rules, pool=Pool(250, 0)))
+    assert isinstance(choice, Train) == fires
+
+
+def test_after_a_failure_the_time_is_kept_for_later():
+    early = replace(QUIET, **FACTS["due"], failed={"scheduled": NOW - HOUR / 2})
+    assert (decide(early).kind, decide(early).slot) == (Why.PAUSE, None)
+    later = replace(early, now=NOW + HOUR)
+    assert decide(later).reason == "scheduled"
+
+
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_machine_that_does_not_train_says_who_will():
+    choice = decide(replace(QUIET, **FACTS["enough"], train_here=False))
+    assert choice.sentence.endswith("this machine does not train, so the job waits for another worker.")  # fmt: skip
+
+
+def test_waiting_says_how_far_it_is_and_when_the_schedule_comes():
+    assert decide(QUIET).sentence == (
+        "10 of 5000 new trajectories; the schedule's next time is 2025-12-09 02:00 UTC."
+    )

@@ -1,0 +1,129 @@
+"""How does an episode enter the loop? As a trajectory like any other agent's.
+
+| in the trajectory                | what it is                                                    |
+|----------------------------------|---------------------------------------------------------------|
+| `task_context.task_id`           | the task; attempts at it are compared                         |
+| `metadata.scenario_id`           | the task again: with the window it makes the group            |
+| `metadata.outcome`               | completed, or partial with its share, or failed               |
+| `metadata.tokens`                | per turn the ids new since the turn before, those of the      |
+|                                  | prompt first; the logprobs belong to the last of them         |
+
+The task's answer is nowhere in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid5
+
+from upswing.contracts import Trajectory, from_builtins
+from upswing.worlds.episode import Episode, Step
+
+Tree = dict[str, Any]
+
+
+def trajectory_of(
+    episode: Episode,
+    *,
+    trajectory_id: str,
+    agent_id: str,
+    session_id: str,
+    window_id: str,
+    started: datetime,
+    ended: datetime,
+) -> Tree:
+    """The episode as trajectory.v1, in JSON's types."""
+    count = len(episode.steps)
+    turns = [
+        _turn(number, step, started + (number - 1) * (ended - started) / count, episode, count)
+        for number, step in enumerate(episode.steps, 1)
+    ]
+    return {
+        "trajectory_id": trajectory_id,
+        "session_id": session_id,
+        "agent_id": agent_id,
+        "start_timestamp": started.isoformat(),
+        "end_timestamp": ended.isoformat(),
+        "turns": turns,
+        "task_context": {
+            "task_id": episode.task.task_id,
+            "instructions": episode.task.instructions,
+            "domain": "general",
+        },
+        "metadata": _metadata(episode, window_id),
+    }
+
+
+def trajectories_of(
+    episodes: Iterable[Episode],
+    *,
+    namespace: UUID,
+    window_id: str,
+    started: datetime,
+    took: timedelta = timedelta(seconds=1),
+) -> list[Tree]:
+    """A round of episodes: each place in a group is an agent, and ids follow from the namespace.
+
+    The same namespace, window, policy, task and place give the same id.
+    """
+    trees = []
+    for episode in episodes:
+        about = f"{window_id}/{episode.policy}/{episode.task.task_id}/{episode.member}"
+        tree = trajectory_of(
+            episode,
+            trajectory_id=str(uuid5(namespace, about)),
+            agent_id=f"agent-{episode.member + 1}",
+            session_id=f"{episode.world}-{window_id}",
+            window_id=window_id,
+            started=started,
+            ended=started + took,
+        )
+        from_builtins(Trajectory, tree)
+        trees.append(tree)
+    return trees
+
+
+def _turn(number: int, step: Step, at: datetime, episode: Episode, count: int) -> Tree:
+    last = number == count
+    outcome = episode.outcome
+    return {
+        "turn_id": number,
+        "timestamp": at.isoformat(),
+        "observation": {"type": step.observation.kind, "content": step.observation.text},
+        "action": {"type": "response", "raw_response": step.reply},
+        "result": {
+            "success": outcome.success if last else True,
+            "output": outcome.sentence if last else None,
+        },
+    }
+
+
+def _metadata(episode: Episode, window_id: str) -> Tree:
+    return {
+        "model": episode.policy,
+        "temperature": episode.temperature,
+        "total_tokens": len(episode.ids),
+        "window_id": window_id,
+        "scenario_id": episode.task.task_id,
+        "outcome": _outcome(episode),
+        "tokens": [
+            {
+                "turn_id": number,
+                "ids": [*step.prompt_ids, *step.completion_ids],
+                "logprobs": list(step.logprobs),
+            }
+            for number, step in enumerate(episode.steps, 1)
+        ],
+    }
+
+
+def _outcome(episode: Episode) -> Tree:
+    """Partial work counts as the reward stage counts it: half for trying, the rest by its share."""
+    outcome = episode.outcome
+    if outcome.success:
+        return {"status": "completed", "share": 1.0}
+    if outcome.score > 0:
+        return {"status": "partial", "share": outcome.score}
+    return {"status": "failed", "share": 0.0}

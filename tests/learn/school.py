@@ -1,0 +1,116 @@
+"""Rounds of recording and training through a running loop: what a user's agents would do."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+from tests.support import raw, until
+
+WINDOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
+
+
+class School:
+    """Plays a world with the newest model, records through HTTP, and asks for training."""
+
+    def __init__(self, client, world, bases, base="tiny", *, seed=0):
+        self.client, self.world, self.base, self.seed = client, world, base, seed
+        self.bases = bases
+        """Where bases are kept that we make ourselves."""
+        self.rounds = 0
+        self.model_id = None
+        self.seconds = 0.0
+        self.statuses = []
+
+    def policy(self, **options):
+        """The newest model; the base before there is one."""
+        from upswing.adapters.bases import resolve
+        from upswing.adapters.models import load, trainable
+        from upswing.train.recipe import Recipe
+        from upswing.worlds.sampler import Policy
+
+        base = resolve(self.base, self.bases)
+        model, tokenizer = load(base)
+        if self.model_id is not None:
+            folder = Path(self.path.removeprefix("file://"))
+            model = trainable(model, Recipe(), folder, full=base.full)
+        return Policy(self.model_id or self.base, model.eval(), tokenizer, **options)
+
+    async def record(self, tasks, group=8, **options):
+        """Play and record a round; every trajectory is scored when it returns. The share of successes."""
+        from upswing.worlds.recording import trajectories_of
+        from upswing.worlds.sampler import play
+
+        policy = self.policy(**options)
+        played = await asyncio.to_thread(
+            play, self.world, tasks, policy, group=group, seed=1000 * self.seed + self.rounds
+        )
+        started = WINDOW + timedelta(hours=self.rounds)
+        trees = trajectories_of(
+            played, namespace=uuid5(NAMESPACE_URL, f"school-{self.seed}"),
+            window_id=started.strftime("%Y-%m-%dT%H:00"), started=started,
+        )  # fmt: skip
+        await self.post(trees)
+        self.rounds += 1
+        return sum(episode.outcome.success for episode in played) / len(played)
+
+    async def post(self, trees):
+        """Record these; every one is scored when it returns."""
+        lines = [raw(tree) for tree in trees]
+        for first in range(0, len(lines), 200):
+            status, answer = await self.client(
+                "POST", "/v1/trajectories", b"\n".join(lines[first : first + 200]), kind="application/x-ndjson"
+            )  # fmt: skip
+            assert status in (200, 202), answer
+        await until(self._all_scored, 60)
+
+    async def _all_scored(self):
+        _, counts = await self.client("GET", "/v1/status")
+        return counts["rewards"] >= counts["trajectories"]
+
+    async def train(self, algorithm, *, samples=10_000, seconds=600, **recipe):
+        """Ask for a job over HTTP and wait for its end; its last status."""
+        window = WINDOW + timedelta(hours=self.rounds - 1)
+        request = {
+            "training_job_id": f"round-{self.rounds}-{algorithm}",
+            "timestamp": WINDOW.isoformat(),
+            "requester": "school",
+            "trigger_reason": "manual",
+            "training_config": {
+                "algorithm": algorithm,
+                "base_model": self.model_id or self.base,
+                "dataset": {
+                    "source": "local",
+                    "sample_size": samples,
+                    "filter": {"date_range": {"start": window.isoformat()}},
+                },
+                "hyperparameters": {},
+            },
+            "metadata": {"recipe": {"seed": self.rounds, **recipe}},
+        }
+        status, answer = await self.client("POST", "/training/start", request)
+        assert status == 202, answer
+        job_id = request["training_job_id"]
+        ended = await until(lambda: self.ended(job_id), seconds, f"{job_id} did not end")
+        self.statuses.append(ended)
+        if ended["status"] == "completed":
+            self.model_id = ended["metadata"]["model_id"]
+            self.path = ended["artifacts"]["final_checkpoint"]
+            self.seconds += ended["resource_usage"]["total_training_time_seconds"]
+        return ended
+
+    async def ended(self, job_id):
+        _, status = await self.client("GET", f"/training/{job_id}/status")
+        return status if status["status"] in ("completed", "failed", "cancelled") else None
+
+    def success(self, *, greedy=True):
+        """On the world's held-out tasks."""
+        from upswing.worlds.sampler import success
+
+        return success(self.world, self.world.held_out, self.policy(), greedy=greedy, seed=7)
+
+
+def batch(world, number, size=96):
+    """The next training tasks, round and round."""
+    tasks = world.training
+    return [tasks[(number * size + index) % len(tasks)] for index in range(size)]

@@ -1,0 +1,59 @@
+"""Recorded trajectories go in, a better model comes out: the real loop, on a world with held-out tasks."""
+
+import json
+
+import pytest
+from tests.conftest import running_loop
+from tests.learn.recipes import RECIPES, ROUNDS
+from tests.learn.school import School, batch
+from tests.support import Client
+
+from upswing.worlds.triage import Triage
+
+pytestmark = [pytest.mark.learn, pytest.mark.live]
+
+
+async def learn(data, bases, algorithm, *, rounds=ROUNDS, seed=0):
+    """Greedy success on held-out tasks before and after each round, and the school."""
+    data.mkdir(mode=0o700)
+    (data / "bases").symlink_to(bases)
+    async with (
+        running_loop(data) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        school = School(client, Triage(seed=seed), bases, seed=seed)
+        scores = [school.success()]
+        for number in range(rounds):
+            await school.record(batch(school.world, number))
+            status = await school.train(algorithm, **RECIPES[algorithm])
+            assert status["status"] == "completed", json.dumps(status)
+            scores.append(school.success())
+        return scores, school
+
+
+async def test_grpo_learns_the_rule_from_what_agents_did(data, bases):
+    scores, school = await learn(data, bases, "grpo", rounds=3)
+    assert scores[0] < 0.45
+    assert scores[-1] > 0.85, scores
+    assert all(status["metadata"]["off_policy_share"] == 0 for status in school.statuses)
+
+
+async def test_dpo_learns_from_pairs_of_attempts_at_the_same_task(data, bases):
+    scores, _ = await learn(data, bases, "dpo", rounds=2)
+    assert scores[-1] >= scores[0] + 0.25, scores
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["ppo", "rloo", "reinforce"])
+async def test_the_other_algorithms_learn_it_too(data, bases, algorithm):
+    scores, _ = await learn(data, bases, algorithm)
+    assert scores[-1] >= scores[0] + 0.25, scores
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
+async def test_grpo_learns_it_from_other_seeds(data, bases, seed):
+    scores, school = await learn(data, bases, "grpo", seed=seed)
+    assert scores[0] < 0.45
+    assert scores[-1] > 0.85, scores
+    assert school.success(greedy=False) > 0.5

@@ -21,20 +21,27 @@ import uvicorn
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from upswing.adapters.archive import KEPT, Archive, archive_finished_hours
+from upswing.adapters.bases import check
 from upswing.adapters.children import Children
 from upswing.adapters.judge_cache import JudgeCache
 from upswing.adapters.lint import lint
 from upswing.adapters.nats.bus import Bus, redacted_url
+from upswing.adapters.nats.enquiries import answer_enquiries
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer, make_folder
 from upswing.adapters.openai import OpenAI
+from upswing.adapters.sql.datasets import DataSets
+from upswing.adapters.sql.decisions import Decisions
 from upswing.adapters.sql.episodes import Episodes
+from upswing.adapters.sql.jobs import Jobs
 from upswing.adapters.sql.keys import Keys
+from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.outcomes import Outcomes
 from upswing.adapters.sql.rewards import Rewards
+from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.users import ArchivedCopy, Users
-from upswing.collect.look import Kind, Refused, Verdict, look
+from upswing.collect.look import Kind, Refused, Verdict, look, refusal
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Collector, Intake, Outcome
 from upswing.collect.steps_service import StepwiseDoor
@@ -44,8 +51,11 @@ from upswing.contracts.topics import (
     FEEDBACK,
     FEEDBACKS,
     ROLES,
+    STATUS_ENQUIRY,
     STORED,
     STREAMS,
+    TRAINING,
+    TRAINING_REQUEST,
     TRAJECTORIES,
     TRAJECTORY,
 )
@@ -55,10 +65,12 @@ from upswing.http.doors import Doors
 from upswing.http.judging import Judging
 from upswing.http.openapi import document
 from upswing.http.operations import Operations
+from upswing.http.training import Training
 from upswing.outbox import Relay
 from upswing.ports import Carried
 from upswing.redact import Redactor
 from upswing.reward.assess import Rules
+from upswing.reward.influence import fair_mean
 from upswing.reward.judge import Budget, Policy
 from upswing.reward.judge_service import Bench
 from upswing.reward.metrics import RewardMetrics
@@ -68,6 +80,14 @@ from upswing.reward.prompt import RUBRIC
 from upswing.reward.service import Rewarder
 from upswing.reward.weights import weights as reward_weights
 from upswing.running import Running, listen, read_secrets, write_private
+from upswing.train.data_service import Data
+from upswing.train.metrics import TrainMetrics
+from upswing.train.requests_service import Requests
+from upswing.train.service import Desk, Ways
+from upswing.train.wish import check_knobs
+from upswing.trigger.policy import policy_of
+from upswing.trigger.service import Trigger
+from upswing.workshop import Workshop
 
 log = logging.getLogger(__name__)
 WEAK_KEY = 20
@@ -121,6 +141,8 @@ class Loop:
         self._clock = clock
         self._new_id = new_id
         self.redactor = redactor or make_redactor(settings)
+        self.policy = policy_of(settings, surroundings)
+        check_knobs(settings.train.recipe)
         self._in_process = redactor is not None
         self._exits = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
@@ -209,8 +231,7 @@ class Loop:
             clock=self._clock, new_id=self._new_id,
         )  # fmt: skip
         await self._start_rewarding()
-        place = self._surroundings.storage_path
-        self.archive = Archive(place) if place else None
+        await self._start_training()
         self._metrics = metrics
         for stream, subject in ((TRAJECTORIES, TRAJECTORY), (FEEDBACKS, FEEDBACK)):
             collector = Collector(
@@ -260,6 +281,53 @@ class Loop:
             ),
         )  # fmt: skip
         self._run("reward", self.rewarder.run)
+
+    async def _start_training(self) -> None:
+        """The trigger, the desk, and the desk's doors on the bus."""
+        database, policy, train = self.store.database, self.policy, self._settings.train
+        self.jobs, self.models = Jobs(database), Models(database)
+        self.decisions, self.signals = Decisions(database), SignalReader(database)
+        self.train_metrics = TrainMetrics(self.registry)
+        self.desk = Desk(
+            self.jobs, self.redactor,
+            Ways(policy.defaults, {"min_agents": train.min_agents, **train.recipe}, policy.train_here),
+            check_base=self._check_base, clock=self._clock, new_id=self._new_id,
+            changed=self._jobs_changed, finished=self.train_metrics.finished,
+        )  # fmt: skip
+        self.trigger = Trigger(
+            self.signals, self.decisions, self.desk, policy,
+            mean=fair_mean, clock=self._clock, new_id=self._new_id,
+        )  # fmt: skip
+        requests = Requests(
+            self.bus.pull(TRAINING, TRAINING_REQUEST, "trainer"), self.bus, self.store, self.desk,
+            refuse=lambda raw, error: refusal(raw, error, self.redactor),
+            clock=self._clock, new_id=self._new_id, changed=self._jobs_changed,
+        )  # fmt: skip
+        await answer_enquiries(self.bus, STATUS_ENQUIRY, self.desk.answer)
+        self._run("training requests", requests.run)
+        self._run("trigger", self.trigger.run)
+        place = self._surroundings.storage_path
+        self.archive = Archive(place) if place else None
+        self.workshop = Workshop(
+            self.folder, self._settings.train, self.jobs, self.models, self.decisions,
+            Data(DataSets(database), archive=self.archive, bus=self.bus), self.train_metrics,
+            storage=self._surroundings.model_storage_path, clock=self._clock, new_id=self._new_id,
+            changed=self._jobs_changed,
+        )  # fmt: skip
+        if policy.train_here:
+            await self.jobs.orphans(self._clock())
+            for number, worker in enumerate(self.workshop.workers):
+                self._run(f"trainer {number}", worker.run)
+
+    async def _check_base(self, name: str) -> None:
+        """A model of ours, or a base that can be had here."""
+        if await self.models.get(name) is None:
+            await asyncio.to_thread(check, name)
+
+    def _jobs_changed(self) -> None:
+        """A job's row has changed: what follows from it is published at once."""
+        self.relay.wake()
+        self.workshop.wake()
 
     async def _start_looking(self) -> Callable[[Kind, bytes], Awaitable[Verdict]]:
         """In children of ours, unless the redactor is somebody's own and cannot move there."""
@@ -374,8 +442,12 @@ class Loop:
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
         )  # fmt: skip
         judging = Judging(self.rewards, self.outcomes, self.redactor, clock=self._clock)
+        training = Training(
+            self.desk, self.trigger, self.jobs, self.models, self.signals, clock=self._clock
+        )
         routes = [
             *judging.routes(),
+            *training.routes(),
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
             *operations.routes(),
         ]

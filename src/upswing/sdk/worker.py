@@ -261,14 +261,14 @@ class Worker:
             self._changed.notify_all()
 
     def _settle(self, entry: Entry, answer: Taken | Refused) -> None:
-        self._spool.remove([entry])
-        with self._changed:
+        with self._changed:  # counted first: whoever finds the spool empty finds the count right
             match answer:
                 case Taken():
                     self._sent += 1
                 case Refused(why):
                     self._errors += 1
                     self._last_error = why
+        self._spool.remove([entry])
 
     def _away(self, error: UpswingError) -> None:
         """Not now: entries stay where they are, and the next try waits longer."""

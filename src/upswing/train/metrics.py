@@ -1,0 +1,35 @@
+"""What does training look like from outside?"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from upswing.train.progress import State
+
+
+class TrainMetrics:
+    """Series of the training service.
+
+    Only jobs that ended count, so that the share of `completed` is the share of successes.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._jobs = Counter(
+            "agent_rl_training_jobs_total", "Training jobs that ended, by how.", ["status"], registry=registry
+        )  # fmt: skip
+        self._duration = Histogram(
+            "agent_rl_training_duration_seconds", "Training time of a job, all its attempts.",
+            buckets=(300, 600, 1800, 3600, 7200, 14400), registry=registry,
+        )  # fmt: skip
+        self._samples = Histogram(
+            "agent_rl_training_samples", "Trajectories that a job was trained on.",
+            buckets=(1000, 5000, 10000, 50000, 100000), registry=registry,
+        )  # fmt: skip
+
+    def finished(self, state: State, seconds: float, samples: int) -> None:
+        """A job ended, after so long and on so many trajectories; 0 when it never ran."""
+        self._jobs.labels(state).inc()
+        if seconds > 0:
+            self._duration.observe(seconds)
+        if samples > 0:
+            self._samples.observe(samples)

@@ -1,0 +1,66 @@
+"""What does a job learn from? Samples from the folder, in tokens, with their logprobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from upswing.dataset.sample import Sample
+from upswing.train.encode import encode
+from upswing.train.example import Encoded, Example
+from upswing.train.recipe import Recipe
+
+
+class Unlearnable(Exception):
+    """There is nothing to learn from this data, or something in it is wrong; `bad` names it."""
+
+    def __init__(self, sentence: str, bad: Sequence[str] = ()) -> None:
+        super().__init__(sentence)
+        self.bad = list(bad)
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is trained on, and what is only measured."""
+
+    train: tuple[Example, ...]
+    holdout: tuple[Example, ...]
+    dropped: dict[str, int]
+    cut: int
+    pieced: int = 0
+    doubted: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def trained_tokens(self) -> int:
+        return sum(sum(example.trained) for example in self.train)
+
+    @property
+    def off_policy_tokens(self) -> int:
+        return sum(sum(example.trained) for example in self.train if not example.exact)
+
+
+def material(path: Path, tokenizer: object, recipe: Recipe, drop: Collection[str]) -> Material:
+    """The samples of a file, encoded; `Unlearnable` when it is not what was written."""
+    read = msgspec.json.Decoder(Sample)
+    try:
+        with path.open("rb") as lines:
+            samples = [read.decode(line) for line in lines]
+    except msgspec.MsgspecError as error:
+        raise Unlearnable(f"samples.jsonl is damaged: {error}") from None
+    skip = frozenset(drop)
+    held = {sample.trajectory_id for sample in samples if sample.held_out}
+    encoded: Encoded = encode(
+        [sample for sample in samples if sample.trajectory_id not in skip], tokenizer, recipe
+    )
+    return Material(
+        tuple(example for example in encoded.examples if example.trajectory_id not in held),
+        tuple(example for example in encoded.examples if example.trajectory_id in held),
+        dict(Counter(encoded.dropped.values())),
+        encoded.cut,
+        encoded.pieced,
+        encoded.doubted,
+    )

@@ -1,17 +1,18 @@
-"""How the learning tests train `tiny`: small, quick, a few rounds."""
+"""How the learning tests train `tiny`: small steps, a few passes over what was just recorded."""
 
 ROUNDS = 4
 _COMMON = {
-    "learning_rate": 1e-3,
-    "batch_size": 64,
-    "epochs": 6,
+    "learning_rate": 3e-4,
+    "batch_size": 32,
+    "epochs": 8,
+    "micro_tokens": 8192,
     "save_interval": 1000,
     "holdout": 0.1,
 }
 RECIPES = {
     "grpo": _COMMON,
     "rloo": _COMMON,
-    "reinforce": _COMMON,
-    "ppo": _COMMON,
-    "dpo": {**_COMMON, "epochs": 4},
+    "reinforce": {**_COMMON, "kl_beta": 0.05},
+    "ppo": {**_COMMON, "kl_beta": 0.05},
+    "dpo": {**_COMMON, "epochs": 2},
 }

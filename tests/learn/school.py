@@ -65,8 +65,10 @@ class School:
         await until(self._all_scored, 60)
 
     async def _all_scored(self):
+        """Rewards have revisions, so it is the scored trajectories that are counted."""
         _, counts = await self.client("GET", "/v1/status")
-        return counts["rewards"] >= counts["trajectories"]
+        _, told = await self.client("GET", "/api/admin/training/status")
+        return told["readiness"]["stats"]["totalTrajectories"] >= counts["trajectories"]
 
     async def train(self, algorithm, *, samples=10_000, seconds=600, **recipe):
         """Ask for a job over HTTP and wait for its end; its last status."""

@@ -87,8 +87,17 @@ def _has_gpus() -> bool:
 
 
 def _environment(spec: JobSpec) -> dict[str, str]:
-    """Nothing is fetched, and as many threads as we were told."""
-    known = {**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    """Nothing is fetched, as many threads as we were told, and memory that was freed is given back.
+
+    Without the last, activations of different sizes leave holes that nothing fits: a pass over 2048
+    tokens of a 135-million model peaks at 5.9 GB instead of 3.9.
+    """
+    known = {
+        **os.environ,
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "MALLOC_MMAP_THRESHOLD_": str(1024 * 1024),
+    }
     if spec.threads:
         known["OMP_NUM_THREADS"] = str(spec.threads)
     return known

@@ -12,7 +12,7 @@ _COMMON = {
 RECIPES = {
     "grpo": _COMMON,
     "rloo": _COMMON,
-    "reinforce": {**_COMMON, "kl_beta": 0.05},
+    "reinforce": {**_COMMON, "epochs": 4, "kl_beta": 0.3},
     "ppo": {**_COMMON, "kl_beta": 0.05},
     "dpo": {**_COMMON, "epochs": 2},
 }

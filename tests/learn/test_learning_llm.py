@@ -6,12 +6,12 @@ import sys
 import time
 
 import pytest
-
 from tests.conftest import running_loop
 from tests.learn.school import School, batch
+from tests.learn.yes_no import YesNo
 from tests.support import Client
+
 from upswing.worlds.sampler import success
-from upswing.worlds.triage import Triage
 
 pytestmark = [
     pytest.mark.learn,
@@ -22,7 +22,7 @@ pytestmark = [
     ),
 ]
 RECIPE = {
-    "learning_rate": 3e-4,
+    "learning_rate": 2e-4,
     "batch_size": 48,
     "epochs": 3,
     "save_interval": 1000,
@@ -37,8 +37,8 @@ async def test_smollm2_earns_more_on_held_out_tasks(data, bases):
         running_loop(data) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
     ):
-        school = School(client, Triage(), bases, base="smollm2")
-        held = school.world.held_out[:48]
+        school = School(client, YesNo(), bases, base="smollm2")
+        held = school.world.held_out
 
         def mean():
             return success(school.world, held, school.policy(batch=48), greedy=False, seed=7)

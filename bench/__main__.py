@@ -10,7 +10,17 @@ import sys
 
 from bench.harness import HERE, Row, print_table, write_results
 
-MODULES = ("validation", "redaction", "reward", "recorder", "ingest", "latency", "memory", "step")
+MODULES = (
+    "validation",
+    "redaction",
+    "reward",
+    "recorder",
+    "ingest",
+    "latency",
+    "memory",
+    "step",
+    "learning",
+)
 
 
 def _rows_of(name: str) -> list[Row]:

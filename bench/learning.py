@@ -69,12 +69,14 @@ def _row(home, algorithm):
         if algorithm == "grpo"
         else min(a - b for a, b in zip(after, before, strict=True))
     )
+    what = "greedy success" if algorithm == "grpo" else "gain in greedy success"
     return Row(
-        name=f"learning, {algorithm}: {'greedy success' if algorithm == 'grpo' else 'gain'}, worst of {len(SEEDS)} seeds",
+        name=f"learning, {algorithm}: {what}, worst of {len(SEEDS)} seeds",
         value=worst,
         target=TARGETS[algorithm],
-        note=(
+        unit="",
+        peer=(
             f"greedy {statistics.mean(before):.2f} → {statistics.mean(after):.2f}, "
-            f"sampled {statistics.mean(sampled):.2f}, {statistics.mean(seconds):.0f} s of jobs, {ROUNDS} rounds"
+            f"sampled {statistics.mean(sampled):.2f}, {statistics.mean(seconds):.0f} s, {ROUNDS} rounds"
         ),
     )

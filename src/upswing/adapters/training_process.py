@@ -12,6 +12,7 @@ import contextlib
 import os
 import resource
 import signal
+import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -76,14 +77,18 @@ async def launch(folder: Path, spec: JobSpec) -> TrainingProcess:
 def _command(folder: Path, processes: int) -> Sequence[str]:
     if processes > 1:
         return (
-            sys.executable, "-m", "accelerate.commands.launch", "--num_processes", str(processes),
-            "--multi_gpu" if _has_gpus() else "--cpu", "-m", "upswing.training", str(folder),
+            sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", str(processes),
+            "--master_addr", "127.0.0.1", "--master_port", str(_free_port()),
+            "-m", "upswing.training", str(folder),
         )  # fmt: skip
     return (sys.executable, "-m", "upswing.training", str(folder))
 
 
-def _has_gpus() -> bool:
-    return Path("/dev/nvidia0").exists()
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _environment(spec: JobSpec) -> dict[str, str]:

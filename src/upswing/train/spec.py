@@ -41,7 +41,7 @@ class JobSpec(msgspec.Struct, frozen=True):
     """What the child may take; beyond it, its next wish for memory fails."""
     threads: int | None = None
     processes: int = 1
-    """More than one: `accelerate launch` spreads the passes of each step over them."""
+    """More than one: the passes of each step are spread over them."""
     cache: str = ""
     """Folder in which bases are kept that we make ourselves."""
     cost_per_hour: float = 0.0

@@ -1,0 +1,105 @@
+"""How is one program run here, and what is told of it?
+
+Standard input holds the order, one JSON object. Standard output is a list of JSON lines: first the
+fences that stand, then for each case `{"value": …}` or `{"error": …}`. What the program prints goes
+to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import sys
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from upswing.adapters.jail import hooks, landlock, libc, namespaces, seccomp
+
+
+def main() -> None:
+    order = json.load(sys.stdin)
+    sys.path[:] = [path for path in sys.path if path != order["library"]]
+    told = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    fences = shut(order["folder"], order["limits"], order["fences"])
+    _tell(told, {"fences": fences})
+    _run(order, told)
+    told.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    os._exit(0)  # what the program left to be done at the end is not waited for
+
+
+def shut(folder: str, limits: Mapping[str, int], wanted: Collection[str]) -> list[str]:
+    """Shut the doors that are wanted, as far as there are such doors; the names of those shut."""
+    fences = ["limits"]
+    os.chdir(folder)
+    if libc.LINUX and "namespaces" in wanted:
+        namespaces.leave_root(folder)
+        if namespaces.enter(folder, limits["disk_bytes"], limits["wall_seconds"] + 5):
+            fences.append("namespaces")
+    _limit(limits)
+    if libc.LINUX:
+        libc.gain_no_privileges()
+        if "landlock" in wanted and landlock.restrict(folder):
+            fences.append("landlock")
+        with contextlib.suppress(OSError):
+            libc.drop_capabilities()
+        if "seccomp" in wanted and seccomp.refuse():
+            fences.append("seccomp")
+    if not {"landlock", "seccomp"} <= set(fences):
+        hooks.watch(folder)
+        fences.append("hooks")
+    return fences
+
+
+def _limit(limits: Mapping[str, int]) -> None:
+    for name, value in (
+        ("RLIMIT_CPU", limits["cpu_seconds"]),
+        ("RLIMIT_AS", limits["memory_bytes"]),
+        ("RLIMIT_FSIZE", limits["disk_bytes"]),
+        ("RLIMIT_NOFILE", 64),
+        ("RLIMIT_NPROC", limits["processes"]),
+        ("RLIMIT_CORE", 0),
+    ):
+        with contextlib.suppress(ValueError, OSError):  # macOS has no limit on addresses
+            resource.setrlimit(getattr(resource, name), (value, value))
+
+
+def _run(order: Mapping[str, Any], told: Any) -> None:
+    space: dict[str, Any] = {"__name__": "answer"}
+    try:
+        exec(compile(order["source"], "answer.py", "exec"), space)  # noqa: S102 - that is the purpose
+    except BaseException as error:  # noqa: BLE001 - a program may raise what it likes
+        _tell(told, {"broken": _described(error)})
+        return
+    for case in order["cases"]:
+        try:
+            exec(compile(case["run"], "case.py", "exec"), space)  # noqa: S102 - likewise
+            value = eval(compile(case["give"], "case.py", "eval"), space)  # noqa: S307 - likewise
+            line = json.dumps({"value": value}, default=_plain)
+        except BaseException as error:  # noqa: BLE001 - likewise
+            line = json.dumps({"error": _described(error)})
+        told.write(f"{line}\n")
+        told.flush()
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:300]
+    except BaseException:  # noqa: BLE001 - even its text may be a trap
+        return "an error that cannot be shown"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def _tell(told: Any, what: Mapping[str, Any]) -> None:
+    told.write(f"{json.dumps(what)}\n")
+    told.flush()

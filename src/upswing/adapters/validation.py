@@ -1,0 +1,186 @@
+"""Where do a validation's cells and the pinned tasks stay? In files, or in memory for tests.
+
+    <folder>/runs/<hash of the run>.jsonl   one cell a line, appended and synced
+    <folder>/pins/<task>.json               one pinned task
+
+A line that a crash cut short is no cell: the task is done again. Pinned tasks hold parts of
+trajectories, so erasing a user takes theirs along.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Collection, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from upswing.contracts.validation import Cell
+from upswing.errors import Misuse
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class MemoryCells:
+    """The twin without a disk."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, list[Cell]] = {}
+
+    async def of_run(self, run_id: str) -> Sequence[Cell]:
+        return tuple(self._runs.get(run_id, ()))
+
+    async def keep(self, run_id: str, cells: Sequence[Cell]) -> None:
+        self._runs.setdefault(run_id, []).extend(cells)
+
+    async def drop(self, run_id: str) -> None:
+        self._runs.pop(run_id, None)
+
+
+class FileCells:
+    """One file a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "runs"
+        self._turn = asyncio.Lock()
+
+    async def of_run(self, run_id: str) -> Sequence[Cell]:
+        return await asyncio.to_thread(lambda: tuple(_cells(self._path(run_id))))
+
+    async def keep(self, run_id: str, cells: Sequence[Cell]) -> None:
+        lines = b"".join(msgspec.json.encode(cell) + b"\n" for cell in cells)
+        async with self._turn:
+            await asyncio.to_thread(_append, self._path(run_id), lines)
+
+    async def drop(self, run_id: str) -> None:
+        """Once its report is kept, a run needs its cells no longer."""
+        await asyncio.to_thread(self._path(run_id).unlink, missing_ok=True)
+
+    def _path(self, run_id: str) -> Path:
+        return self._folder / f"{sha256(run_id.encode()).hexdigest()[:32]}.jsonl"
+
+
+class MemoryPins(Generic[T]):
+    """The twin without a disk."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        self._kept: dict[str, T] = {}
+
+    async def add(self, task: T) -> bool:
+        name = _name(task)
+        new = name not in self._kept
+        self._kept.setdefault(name, task)
+        return new
+
+    async def pinned(self) -> Sequence[T]:
+        return tuple(self._kept[name] for name in sorted(self._kept))
+
+    async def forget(self, trajectory_ids: Collection[str]) -> int:
+        gone = [name for name in self._kept if _of(name, trajectory_ids)]
+        for name in gone:
+            del self._kept[name]
+        return len(gone)
+
+
+class FilePins(Generic[T]):
+    """One file a task; `kind` is the type of the tasks."""
+
+    def __init__(self, folder: Path, kind: type[T]) -> None:
+        self._folder, self._kind = folder / "pins", kind
+
+    async def add(self, task: T) -> bool:
+        return await asyncio.to_thread(self._write, task)
+
+    async def pinned(self) -> Sequence[T]:
+        return await asyncio.to_thread(lambda: tuple(map(self._read, self._files())))
+
+    async def forget(self, trajectory_ids: Collection[str]) -> int:
+        """Delete the tasks made of these trajectories; how many went."""
+        return await asyncio.to_thread(self._forget, frozenset(trajectory_ids))
+
+    def _write(self, task: T) -> bool:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self._folder / f"{_name(task)}.json"
+        if path.exists():
+            return False
+        passing = path.with_suffix(f".{os.getpid()}.new")
+        with passing.open("wb") as file:
+            file.write(msgspec.json.encode(task))
+            file.flush()
+            os.fsync(file.fileno())
+        passing.replace(path)
+        _sync(self._folder)
+        return True
+
+    def _read(self, path: Path) -> T:
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=self._kind)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise Misuse(f"The pinned task {path.name} cannot be read: {error}.") from None
+
+    def _forget(self, trajectory_ids: Collection[str]) -> int:
+        gone = [path for path in self._files() if _of(path.stem, trajectory_ids)]
+        for path in gone:
+            path.unlink(missing_ok=True)
+        if gone:
+            _sync(self._folder)
+        return len(gone)
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("*.json"))
+
+
+def _name(task: msgspec.Struct) -> str:
+    name = str(getattr(task, "task_id", ""))
+    if not name or not all(c.isalnum() or c in "._-" for c in name) or name.startswith("."):
+        raise Misuse(f"A pinned task cannot be called {name[:80]!r}.")
+    return name
+
+
+def _of(name: str, trajectory_ids: Collection[str]) -> bool:
+    """Whether a pin is of one of these trajectories: its name says so."""
+    return name.removeprefix("pin-").rpartition("-")[0] in trajectory_ids
+
+
+def _cells(path: Path) -> Iterator[Cell]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return
+    for line in raw.split(b"\n"):
+        try:
+            yield msgspec.json.decode(line, type=Cell)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+
+
+def _append(path: Path, lines: bytes) -> None:
+    new = not path.exists()
+    if new:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with path.open("ab") as file:
+        if file.tell() and not _ends_well(path):
+            file.write(b"\n")  # a crash left half a line
+        file.write(lines)
+        file.flush()
+        os.fsync(file.fileno())
+    if new:
+        _sync(path.parent)
+
+
+def _ends_well(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,151 @@
+"""May this model ship? What a validation is told by models and sandboxes, keeps, and reports.
+
+A report is an artifact (JSON). Numbers that are not numbers have no place in JSON: they are null
+here, and the verdict beside them is `fail`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from upswing.contracts.model import ValidationResults
+
+Side = Literal["candidate", "current"]
+SIDES: tuple[Side, Side] = ("candidate", "current")
+Word = Literal["pass", "fail", "inconclusive"]
+Kind = Literal["benchmark", "safety", "regression"]
+"""`benchmark` measures ability, `safety` harm, `regression` what once went wrong in production."""
+
+
+class ToolCall(Struct, frozen=True):
+    """A tool that the model wants called."""
+
+    name: str
+    arguments: str
+    """JSON, as the model wrote it; it may be no JSON at all."""
+    call_id: str = ""
+
+
+class Answer(Struct, frozen=True):
+    """What a model said."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class Case(Struct, frozen=True):
+    """One thing to try with a program."""
+
+    give: str
+    """An expression; what it gives is compared outside, where the program cannot look."""
+    run: str = ""
+    """Statements before it."""
+
+
+class Program(Struct, frozen=True):
+    """Code that nobody vouches for, and what to try with it."""
+
+    source: str
+    cases: tuple[Case, ...] = ()
+
+
+class Gave(Struct, frozen=True):
+    """What a case gave: a value in JSON's types, or the error instead of one."""
+
+    value: Any = None
+    error: str | None = None
+
+
+class Ran(Struct, frozen=True):
+    """How a program ran."""
+
+    ended: Literal["done", "timeout", "killed"]
+    gave: tuple[Gave, ...] = ()
+    """As far as it came, in the order of the cases."""
+    broken: str | None = None
+    """Why the program itself did not load."""
+    output: str = ""
+    """What it printed, cut off at the limit."""
+    fences: tuple[str, ...] = ()
+    """What held it in; see `upswing.adapters.jail`."""
+
+
+class Cell(Struct, frozen=True, omit_defaults=True):
+    """How one model did one task with one seed. A cell is written once and never changes."""
+
+    suite: str
+    task_id: str
+    seed: int
+    side: Side
+    score: float | None
+    """0 to 1; None when the infrastructure spoiled it, which says nothing about the model."""
+    sentence: str = ""
+
+
+class Interval(Struct, frozen=True):
+    """Candidate − current: the estimate and where it may well lie."""
+
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    tasks: int
+
+
+class SuiteReport(Struct, frozen=True):
+    """One suite, both models."""
+
+    name: str
+    kind: Kind
+    counted: bool
+    """Whether it counts toward the improvement."""
+    word: Word
+    sentence: str
+    candidate: float | None
+    """Mean score of the tasks that both have done; None when there is none."""
+    current: float | None
+    difference: Interval | None
+    done: int
+    """Pairs of cells with two scores."""
+    planned: int
+    spoiled: dict[Side, int]
+    """Cells that the infrastructure spoiled."""
+
+
+class Fallen(Struct, frozen=True):
+    """A task that the candidate does worse than the current model."""
+
+    suite: str
+    task_id: str
+    difference: float
+    sentence: str
+    """What was wrong with the candidate's answer."""
+
+
+class ValidationReport(Struct, frozen=True):
+    """The whole of a validation."""
+
+    run_id: str
+    candidate: str
+    current: str
+    word: Word
+    reasons: tuple[str, ...]
+    improvement: Interval | None
+    """Over the suites that the deployment names."""
+    safety: Interval | None
+    """Over the tasks of all safety suites."""
+    suites: tuple[SuiteReport, ...]
+    fallen: tuple[Fallen, ...]
+    """The worst first; not all of them."""
+    results: ValidationResults
+    started: datetime
+    ended: datetime
+    seed: int
+    seeds: tuple[int, ...]
+    judge: str | None
+    """The model that was asked about safety; None: rules alone."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know about how it was done."""
+    version: int = 1

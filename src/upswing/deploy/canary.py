@@ -1,0 +1,150 @@
+"""A canary stands at this step and looks like this: what now?
+
+    verdict ╲ step           not yet due   due         last, due   last, due, proven   too late
+    HEALTHY                  Hold          SetWeight   Hold        Promote             RollBack
+    INCONCLUSIVE             Hold          Hold        Hold        Hold                RollBack
+    FAILING                  RollBack      RollBack    RollBack    RollBack            RollBack
+    HEALTHY, approved        Hold          SetWeight   Promote     Promote             RollBack
+    INCONCLUSIVE, approved   Hold          Hold        Promote     Promote             RollBack
+    FAILING, approved        RollBack      RollBack    RollBack    RollBack            RollBack
+    HEALTHY, paused          Hold          Hold        Hold        Hold                Hold
+    INCONCLUSIVE, paused     Hold          Hold        Hold        Hold                Hold
+    FAILING, paused          RollBack      RollBack    RollBack    RollBack            RollBack
+
+*Due*: the step has lasted its time and seen its sample. *Proven*: shown not to lose more than the limit.
+*Too late*: undecided when its time ran out. *Approved*: an operator's word for 100 %; it stands for the
+proof and for the last step's sample, not for its time. *Paused*: an operator holds the traffic; neither
+the step nor the deadline runs on, and a failing model goes back all the same.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from msgspec import Struct
+
+from upswing.deploy.health import Health, HealthVerdict
+from upswing.deploy.ramp import Step
+
+PATIENCE = timedelta(days=7)
+"""How long a canary may stay undecided."""
+UNDECIDED = "undecided"
+
+
+class Canary(Struct, frozen=True):
+    """Where a canary stands."""
+
+    steps: tuple[Step, ...]
+    step: int
+    since: datetime
+    """When the step began."""
+    deadline: datetime
+    sampled: int = 0
+    """Rewards that had been seen when the step began."""
+    approved: bool = False
+    paused: bool = False
+
+    @property
+    def now(self) -> Step:
+        return self.steps[self.step]
+
+    @property
+    def last(self) -> bool:
+        return self.step == len(self.steps) - 1
+
+
+class SetWeight(Struct, frozen=True, tag="set_weight"):
+    """Take the next step."""
+
+    step: int
+    share: float
+    sentence: str
+
+
+class Hold(Struct, frozen=True, tag="hold"):
+    sentence: str
+
+
+class Promote(Struct, frozen=True, tag="promote"):
+    """All traffic: the candidate becomes the baseline."""
+
+    sentence: str
+
+
+class RollBack(Struct, frozen=True, tag="roll_back"):
+    """No traffic, at once."""
+
+    reason: str
+    """A fixed word: the verdict's cause, `undecided`, or what an operator says."""
+    sentence: str
+
+
+Action = SetWeight | Hold | Promote | RollBack
+
+
+def first_step(
+    steps: tuple[Step, ...], now: datetime, patience: timedelta = PATIENCE, sampled: int = 0
+) -> Canary:
+    """A canary that gets its first traffic now."""
+    return Canary(steps, 0, now, now + patience, sampled)
+
+
+def next_action(canary: Canary, verdict: HealthVerdict, now: datetime) -> Action:
+    """The table, from its strongest word to its weakest."""
+    if verdict.health is Health.FAILING:
+        reason = verdict.cause.value if verdict.cause else Health.FAILING.value
+        return RollBack(reason, verdict.sentence)
+    if canary.paused:
+        return Hold(f"An operator holds it at {_percent(canary.now.share)}.")
+    waits = missing(canary, verdict.rewards, now)
+    if canary.last and (ready := _ready_to_promote(canary, verdict, now, waits)):
+        return ready
+    if not now < canary.deadline:
+        return RollBack(UNDECIDED, f"Its time is over, and it is undecided: {verdict.sentence}")
+    if waits is not None:
+        return Hold(waits)
+    match verdict.health:
+        case Health.INCONCLUSIVE:
+            return Hold(f"Nobody can say yet: {verdict.sentence}")
+        case Health.HEALTHY:
+            return _forward(canary, verdict)
+        case _:
+            assert_never(verdict.health)
+
+
+def _ready_to_promote(
+    canary: Canary, verdict: HealthVerdict, now: datetime, waits: str | None
+) -> Promote | None:
+    if canary.approved and now - canary.since >= canary.now.dwell:
+        return Promote(f"An operator approved it: {verdict.sentence}")
+    if waits is None and verdict.health is Health.HEALTHY and verdict.proven:
+        return Promote(verdict.sentence)
+    return None
+
+
+def _forward(canary: Canary, verdict: HealthVerdict) -> SetWeight | Hold:
+    if canary.last:
+        return Hold(f"100 % needs proof: {verdict.sentence}")
+    after = canary.steps[canary.step + 1]
+    sentence = f"From {_percent(canary.now.share)} to {_percent(after.share)}: {verdict.sentence}"
+    return SetWeight(canary.step + 1, after.share, sentence)
+
+
+def missing(canary: Canary, rewards: int, now: datetime) -> str | None:
+    """What the step still waits for, as a sentence; None: it is due.
+
+    A clock that went backwards shortens nothing: the step waits until its time has passed.
+    """
+    step, share = canary.now, _percent(canary.now.share)
+    if not now - canary.since >= step.dwell:
+        until = canary.since + step.dwell
+        return f"{share} lasts until {until:%Y-%m-%d %H:%M} UTC at least."
+    seen = rewards - canary.sampled
+    if not seen >= step.sample:
+        return f"{share} has seen {max(seen, 0)} of {step.sample} rewards."
+    return None
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:g} %"

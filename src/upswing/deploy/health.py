@@ -1,0 +1,220 @@
+"""Is this candidate failing, healthy, or can nobody say yet?
+
+| what is seen                                                           | verdict      |
+|------------------------------------------------------------------------|--------------|
+| its backend is dead                                                    | failing      |
+| half of its latest requests or more fail, the baseline's do not        | failing      |
+| errors: above the limit and above the baseline's, not by chance        | failing      |
+| reward: below the baseline's, not by chance, by the limit or more      | failing      |
+| complaints: more than about the baseline, not by chance, twice as many | failing      |
+| too little seen of either side, or too many rewards missing            | inconclusive |
+| errors: above the limit, not by chance, but the baseline's are too     | inconclusive |
+| none of these                                                          | healthy      |
+
+*Not by chance* means that a test which may be looked at as often as one likes has ruled chance out. A
+healthy candidate is *proven* when it is also shown not to lose more than the limit.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from upswing.deploy.complaints import ComplaintEvidence
+from upswing.deploy.errors import ErrorEvidence
+from upswing.deploy.evidence import Evidence
+from upswing.deploy.limits import Limits
+from upswing.deploy.rewards import RewardEvidence
+
+
+class Health(StrEnum):
+    HEALTHY = "healthy"
+    INCONCLUSIVE = "inconclusive"
+    FAILING = "failing"
+
+
+class Cause(StrEnum):
+    """Why a candidate is failing, in the words that announcements and incidents carry."""
+
+    BACKEND = "backend_dead"
+    HARD = "hard_failure"
+    ERRORS = "high_error_rate"
+    REWARD = "performance_degradation"
+    COMPLAINTS = "user_dissatisfaction"
+
+
+class Figures(Struct, frozen=True):
+    """What the verdict rests on."""
+
+    requests: int
+    error_share: float
+    baseline_error_share: float
+    rewards: int
+    baseline_rewards: int
+    missing: int
+    difference: float | None
+    """Reward of the candidate minus the baseline's, neighbours compared."""
+    lower: float
+    """The difference lies between these two, whenever one looks."""
+    upper: float
+    complaints: int
+    baseline_complaints: int
+    odds: dict[str, float]
+    """By test: how much a bettor against "no worse" has multiplied their stake."""
+
+
+class HealthVerdict(Struct, frozen=True):
+    health: Health
+    sentence: str
+    rewards: int = 0
+    """Rewards of the candidate that this rests on."""
+    proven: bool = False
+    """Shown not to lose more than the limit."""
+    cause: Cause | None = None
+    """Of a failing one."""
+
+
+def judge(evidence: Evidence, limits: Limits, *, backend_alive: bool = True) -> HealthVerdict:
+    """The first row of the table that holds."""
+    rewards = evidence.rewards
+    found = _failing(evidence, limits, backend_alive)
+    if found is not None:
+        cause, sentence = found
+        return HealthVerdict(Health.FAILING, sentence, rewards.candidates, False, cause)
+    doubt = _doubt(evidence, limits)
+    if doubt is not None:
+        return HealthVerdict(Health.INCONCLUSIVE, doubt, rewards.candidates)
+    lower = rewards.lower(limits.promotion_chance)
+    proven = lower > -rewards.drop
+    return HealthVerdict(Health.HEALTHY, _healthy(lower, proven), rewards.candidates, proven)
+
+
+def figures(evidence: Evidence, limits: Limits) -> Figures:
+    """All that was seen, for journals, incidents and people."""
+    rewards, errors, complaints = evidence.rewards, evidence.errors, evidence.complaints
+    return Figures(
+        requests=errors.candidate.requests,
+        error_share=errors.candidate.share,
+        baseline_error_share=errors.baseline.share,
+        rewards=rewards.candidates,
+        baseline_rewards=rewards.baselines,
+        missing=rewards.missing,
+        difference=rewards.difference,
+        lower=rewards.lower(limits.promotion_chance),
+        upper=rewards.upper(limits.promotion_chance),
+        complaints=complaints.candidate,
+        baseline_complaints=complaints.baseline,
+        odds={
+            "reward": rewards.worse.wealth,
+            "errors above limit": errors.above_limit.wealth,
+            "errors above baseline": errors.above_baseline.wealth,
+            "complaints": complaints.more.wealth,
+        },
+    )
+
+
+def _failing(evidence: Evidence, limits: Limits, alive: bool) -> tuple[Cause, str] | None:
+    rewards, errors, complaints = evidence.rewards, evidence.errors, evidence.complaints
+    if not alive:
+        return Cause.BACKEND, "Its backend does not answer."
+    if is_hard_failure(errors, limits):
+        share = errors.recent_candidate.share
+        return Cause.HARD, f"{share:.0%} of its latest requests fail, the baseline's do not."
+    if fails_too_often(errors, limits):
+        return Cause.ERRORS, _errors(errors)
+    if earns_less(rewards, limits):
+        return Cause.REWARD, _reward(rewards)
+    if annoys(complaints, limits):
+        return Cause.COMPLAINTS, _complaints(complaints)
+    return None
+
+
+def is_hard_failure(errors: ErrorEvidence, limits: Limits) -> bool:
+    """A failure that waits for no test.
+
+    Where the baseline fails a fifth as often, lately or in all, it may be chance or a common cause:
+    that is left to the tests.
+    """
+    share = errors.recent_candidate.share
+    if share < limits.hard_share or errors.candidate.requests < limits.hard_requests:
+        return False
+    return max(errors.recent_baseline.share, errors.baseline.share) < share / 5
+
+
+def fails_too_often(errors: ErrorEvidence, limits: Limits) -> bool:
+    """Both claims are ruled out: that it keeps the limit, and that it fails no more than the baseline."""
+    chance = limits.error_chance
+    return errors.above_limit.rules_out(chance) and errors.above_baseline.rules_out(chance)
+
+
+def earns_less(rewards: RewardEvidence, limits: Limits) -> bool:
+    """It is worse than the baseline for sure, and by as much as matters."""
+    if not rewards.worse.rules_out(limits.reward_chance):
+        return False
+    fall = rewards.fall
+    return fall is not None and fall <= -rewards.drop
+
+
+def annoys(complaints: ComplaintEvidence, limits: Limits) -> bool:
+    """It draws more complaints for sure, and as many more as matter."""
+    return (
+        complaints.more.rules_out(limits.complaint_chance) and complaints.ratio >= complaints.factor
+    )
+
+
+def _doubt(evidence: Evidence, limits: Limits) -> str | None:
+    rewards, errors = evidence.rewards, evidence.errors
+    least, told = limits.min_rewards, errors.candidate
+    if rewards.candidates < least or rewards.baselines < least:
+        return (
+            f"{rewards.candidates} rewards of the candidate and {rewards.baselines} of the baseline: "
+            f"{least} of each are needed."
+        )
+    if told.requests < limits.min_requests:
+        return f"{told.requests} requests of it are counted, {limits.min_requests} are needed."
+    if rewards.missing > limits.missing * (rewards.missing + rewards.candidates):
+        return f"{rewards.missing} of its rewards are missing beside {rewards.candidates}."
+    if errors.above_limit.rules_out(limits.error_chance):
+        return (
+            f"{told.share:.1%} of its requests failed and {errors.baseline.share:.1%} of the "
+            "baseline's: that may not be its fault."
+        )
+    return None
+
+
+def _healthy(lower: float, proven: bool) -> str:
+    if not proven:
+        return f"Nothing is failing; it may still lose up to {-lower:.3f} of reward."
+    if lower >= 0:
+        return "Nothing is failing, and its reward is above the baseline's."
+    return f"Nothing is failing, and it loses no more than {-lower:.3f} of reward."
+
+
+def _errors(errors: ErrorEvidence) -> str:
+    told = errors.candidate
+    return (
+        f"{told.errors} of its {told.requests} requests failed ({told.share:.1%}), "
+        f"{errors.baseline.share:.1%} of the baseline's: more than {errors.limit:.1%}, and not by chance "
+        f"(odds of {_odds(min(errors.above_limit.wealth, errors.above_baseline.wealth))})."
+    )
+
+
+def _reward(rewards: RewardEvidence) -> str:
+    fall = -(rewards.fall or 0.0)
+    return (
+        f"It earns {fall:.3f} less than the baseline beside it, over {rewards.run_settled} rewards: "
+        f"more than {rewards.drop:g}, and not by chance (odds of {_odds(rewards.worse.wealth)})."
+    )
+
+
+def _complaints(complaints: ComplaintEvidence) -> str:
+    return (
+        f"Users complain {complaints.ratio:.1f} times as often as about the baseline "
+        f"({complaints.candidate} and {complaints.baseline} complaints), and not by chance "
+        f"(odds of {_odds(complaints.more.wealth)})."
+    )
+
+
+def _odds(wealth: float) -> str:
+    return f"{wealth:,.0f} to 1" if wealth < 1e6 else "more than a million to 1"

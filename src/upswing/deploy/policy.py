@@ -1,0 +1,93 @@
+"""What has the operator decided about rollouts? The file's `[deploy]`, and the environment, which wins.
+
+| variable                  | knob               |                                                   |
+|---------------------------|--------------------|---------------------------------------------------|
+| CANARY_INITIAL_TRAFFIC    | `boldness.initial` | a share up to 0.5; `10%` and 10 mean 0.10          |
+| CANARY_RAMP_HOURS         | `ramp_hours`       | hours from the first share to 100 %                |
+| ROLLBACK_ERROR_THRESHOLD  | `limits.errors`    | a share below 0.5                                  |
+| ROLLBACK_REWARD_THRESHOLD | `limits.reward`    | −0.05 and 0.05 mean the same: a fall               |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from upswing.deploy.arrival import Policy as Newcomers
+from upswing.deploy.limits import Limits
+from upswing.deploy.strategy import Boldness
+from upswing.errors import Misuse
+
+
+class DeployPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """All of it."""
+
+    boldness: Boldness = Boldness()
+    limits: Limits = Limits()
+    ramp_hours: Annotated[float, Meta(gt=0, le=720)] = 4.0
+    """Hours from the first share to 100 %, at the earliest; up to 720. CANARY_RAMP_HOURS wins."""
+    samples: Annotated[float, Meta(ge=0, le=1000)] = 1.0
+    """Scales how many rewards each step has to see."""
+    undecided_days: Annotated[float, Meta(gt=0, le=365)] = 7.0
+    """Days after which a canary that nobody could decide goes back."""
+    newcomers: Newcomers = "wait"
+    """What a model does that is ready while another is on its way."""
+
+
+def policy_of(
+    environment: Mapping[str, str], configured: Mapping[str, Any] | None = None
+) -> DeployPolicy:
+    """The policy, or `Misuse` with what is wrong.
+
+    >>> policy_of({"ROLLBACK_REWARD_THRESHOLD": "-0.05"}).limits.reward
+    0.05
+    """
+    try:
+        policy = msgspec.convert(dict(configured or {}), DeployPolicy)
+    except msgspec.ValidationError as error:
+        raise Misuse(f"[deploy]: {error}.") from None
+    initial = _read(environment, "CANARY_INITIAL_TRAFFIC", 0.5, percent=True)
+    hours = _read(environment, "CANARY_RAMP_HOURS", 720)
+    errors = _read(environment, "ROLLBACK_ERROR_THRESHOLD", 0.499, percent=True)
+    reward = _read(environment, "ROLLBACK_REWARD_THRESHOLD", 0.5, signed=True)
+    boldness, limits = policy.boldness, policy.limits
+    return replace(
+        policy,
+        boldness=boldness if initial is None else replace(boldness, initial=initial),
+        ramp_hours=policy.ramp_hours if hours is None else hours,
+        limits=replace(
+            limits,
+            errors=limits.errors if errors is None else errors,
+            reward=limits.reward if reward is None else reward,
+        ),
+    )
+
+
+def _read(
+    environment: Mapping[str, str],
+    name: str,
+    most: float,
+    *,
+    percent: bool = False,
+    signed: bool = False,
+) -> float | None:
+    """A number above 0 up to `most`; None when the variable is not set."""
+    text = environment.get(name, "").strip()
+    if not text:
+        return None
+    marked = percent and text.endswith("%")
+    try:
+        value = float(text.removesuffix("%") if marked else text)
+    except ValueError:
+        value = math.nan
+    value = abs(value) if signed else value
+    if marked or (percent and 1 <= value <= 100):
+        value /= 100
+    if not 0 < value <= most:
+        raise Misuse(f"{name} is {text[:40]!r}: give a number above 0, up to {most:g}.")
+    return value

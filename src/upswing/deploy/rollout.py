@@ -1,0 +1,231 @@
+"""Something happened to a rollout: how does it stand now, and who gets which share?
+
+`step` is the whole law: a rollout, an event and a time make the next rollout, or `Conflict` when that may
+not happen in this state. It neither reads a clock nor a store, so that any history can be played in
+memory; what a service does is to write the result down and then make the gateway's plan from `weights`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from upswing.deploy.canary import Canary, Hold, Promote, RollBack, SetWeight, first_step
+from upswing.deploy.events import (
+    Approve,
+    Begin,
+    Decided,
+    Event,
+    Pause,
+    Restore,
+    Resume,
+    Succeed,
+    Withdraw,
+)
+from upswing.deploy.ramp import Step, ramp
+from upswing.deploy.states import ROLLOUT, TOGETHER, Model
+from upswing.deploy.states import Rollout as State
+from upswing.deploy.strategy import Gradual, Shipping
+from upswing.errors import Conflict
+
+
+class Rollout(Struct, frozen=True):
+    """One model's way out."""
+
+    rollout_id: str
+    """It salts the gateway's buckets, so that each rollout draws its own episodes."""
+    model_id: str
+    baseline_id: str
+    """Who gets the rest, and all of it after a way back."""
+    validation_id: str
+    """The passed validation; there is no rollout without one."""
+    strategy: Shipping
+    steps: tuple[Step, ...]
+    created: datetime
+    state: State = State.QUEUED
+    share: float = 0.0
+    canary: Canary | None = None
+    paused_at: datetime | None = None
+    approved: str | None = None
+    """Who agreed to the first traffic."""
+    began: datetime | None = None
+    """First traffic."""
+    ended: datetime | None = None
+    """When it got all traffic, or lost it."""
+    reason: str = ""
+    """The fixed word of its end."""
+    sentence: str = ""
+    """Why it stands as it does."""
+
+    @property
+    def model_state(self) -> Model:
+        return TOGETHER[self.state]
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The shares of both, which sum to 1; once it is succeeded, its successor's count."""
+        return {self.baseline_id: 1 - self.share, self.model_id: self.share}
+
+
+def plan_rollout(
+    rollout_id: str,
+    model_id: str,
+    baseline_id: str,
+    validation_id: str,
+    strategy: Shipping,
+    now: datetime,
+    hours: float = 4.0,
+    samples: float = 1.0,
+) -> Rollout:
+    """A rollout that waits for its turn."""
+    if not validation_id:
+        raise Conflict(f"{model_id} has no passed validation.")
+    if model_id == baseline_id:
+        raise Conflict(f"{model_id} is the baseline.")
+    steps = ramp(strategy.share, hours, samples) if isinstance(strategy, Gradual) else ()
+    return Rollout(
+        rollout_id, model_id, baseline_id, validation_id, strategy, steps, now,
+        sentence=strategy.sentence,
+    )  # fmt: skip
+
+
+def step(rollout: Rollout, event: Event, now: datetime) -> Rollout:
+    """The next rollout, or `Conflict`."""
+    match event:
+        case Begin():
+            return _begin(rollout, event.sampled, event.patience, now)
+        case Approve():
+            return _approve(rollout, event, now)
+        case Decided():
+            return _decided(rollout, event, now)
+        case Pause():
+            return _pause(rollout, event, now)
+        case Resume():
+            return _resume(rollout, event, now)
+        case Withdraw():
+            after = State.REPLACED if rollout.canary else State.CANCELLED
+            return _end(rollout, after, event.reason, event.sentence, now)
+        case Succeed():
+            return _to(rollout, State.SUCCEEDED, share=0.0, sentence=f"{event.by} was promoted.")
+        case Restore():
+            if rollout.state is not State.SUCCEEDED:
+                raise _refused(rollout, State.PROMOTED)
+            return _to(rollout, State.PROMOTED, share=1.0, sentence=event.sentence)
+        case _:
+            assert_never(event)
+
+
+def _begin(rollout: Rollout, sampled: int, patience: timedelta, now: datetime) -> Rollout:
+    if rollout.state not in {State.QUEUED, State.AWAITING}:
+        raise _refused(rollout, State.RAMPING)
+    if rollout.strategy.approval and rollout.approved is None:
+        if rollout.state is State.AWAITING:
+            return rollout
+        return _to(rollout, State.AWAITING, sentence="It waits for a person's approval.")
+    if not isinstance(rollout.strategy, Gradual):
+        return _promoted(rollout, rollout.strategy.sentence, now, began=now)
+    canary = first_step(rollout.steps, now, patience, sampled)
+    sentence = rollout.strategy.sentence
+    return _to(
+        rollout, State.RAMPING, canary=canary, share=canary.now.share, began=now, sentence=sentence
+    )
+
+
+def _approve(rollout: Rollout, event: Approve, now: datetime) -> Rollout:
+    if rollout.canary and rollout.state in {State.RAMPING, State.PAUSED}:
+        sentence = f"{event.by} approved 100 %."
+        return replace(rollout, canary=replace(rollout.canary, approved=True), sentence=sentence)
+    agreed = replace(rollout, approved=event.by, sentence=f"{event.by} approved it.")
+    if rollout.state is State.QUEUED:
+        return agreed
+    return _begin(agreed, event.sampled, event.patience, now)
+
+
+def _decided(rollout: Rollout, event: Decided, now: datetime) -> Rollout:
+    action, canary = event.action, rollout.canary
+    match action:
+        case Hold():
+            return replace(rollout, sentence=action.sentence)
+        case SetWeight():
+            if rollout.state is not State.RAMPING or canary is None:
+                raise _refused(rollout, State.RAMPING)
+            if canary.last or action.step != canary.step + 1:
+                raise Conflict(
+                    f"{rollout.model_id} is at step {canary.step + 1} of {len(canary.steps)}: "
+                    f"step {action.step + 1} is not the next."
+                )
+            moved = replace(canary, step=action.step, since=now, sampled=event.sampled)
+            return replace(rollout, canary=moved, share=moved.now.share, sentence=action.sentence)
+        case Promote():
+            if canary is None:
+                raise _refused(rollout, State.PROMOTED)
+            return _promoted(rollout, action.sentence, now)
+        case RollBack():
+            return _end(rollout, State.ROLLED_BACK, action.reason, action.sentence, now)
+        case _:
+            assert_never(action)
+
+
+def _pause(rollout: Rollout, event: Pause, now: datetime) -> Rollout:
+    if rollout.canary is None or rollout.state not in {State.RAMPING, State.PAUSED}:
+        raise _refused(rollout, State.PAUSED)
+    share = rollout.share if event.share is None else event.share
+    if not 0 <= share < 1:
+        raise Conflict(f"A canary is held at a share from 0 up to 1, not at {share:g}.")
+    return replace(
+        rollout,
+        state=State.PAUSED,
+        share=share,
+        canary=replace(rollout.canary, paused=True),
+        paused_at=rollout.paused_at or now,
+        sentence=f"{event.by} holds it at {share * 100:g} %.",
+    )
+
+
+def _resume(rollout: Rollout, event: Resume, now: datetime) -> Rollout:
+    """The step goes on where it stood: the time of the pause counts for nothing."""
+    canary, since = rollout.canary, rollout.paused_at
+    if rollout.state is not State.PAUSED or canary is None or since is None:
+        raise _refused(rollout, State.RAMPING)
+    held = max(now - since, timedelta())
+    going = replace(
+        canary, paused=False, since=canary.since + held, deadline=canary.deadline + held
+    )
+    return replace(
+        rollout,
+        state=State.RAMPING,
+        share=going.now.share,
+        canary=going,
+        paused_at=None,
+        sentence=f"{event.by} let it go on.",
+    )
+
+
+def _promoted(
+    rollout: Rollout, sentence: str, now: datetime, began: datetime | None = None
+) -> Rollout:
+    start = began or rollout.began
+    return _to(
+        rollout, State.PROMOTED, share=1.0, canary=None, paused_at=None, began=start, ended=now,
+        reason="promoted", sentence=sentence,
+    )  # fmt: skip
+
+
+def _end(rollout: Rollout, state: State, reason: str, sentence: str, now: datetime) -> Rollout:
+    return _to(
+        rollout, state, share=0.0, canary=None, paused_at=None, ended=now, reason=reason,
+        sentence=sentence,
+    )  # fmt: skip
+
+
+def _to(rollout: Rollout, state: State, **changes: object) -> Rollout:
+    if state not in ROLLOUT[rollout.state]:
+        raise _refused(rollout, state)
+    return replace(rollout, state=state, **changes)
+
+
+def _refused(rollout: Rollout, state: State) -> Conflict:
+    return Conflict(f"The rollout of {rollout.model_id} is {rollout.state}: it cannot be {state}.")

@@ -1,0 +1,112 @@
+"""A model is this much better: how boldly does it go out?
+
+| improvement                      | strategy                                                   |
+|----------------------------------|------------------------------------------------------------|
+| 0.15 or more                     | blue-green: all traffic at once, the old model stands by    |
+| 0.05 or more                     | canary, from the usual initial share (10 %)                 |
+| 0 or more                        | canary, from 5 %                                            |
+| less than 0                      | abort                                                       |
+| NaN, infinite, beyond 1, missing | abort                                                       |
+
+Scores lie between 0 and 1, so an improvement beyond 1 is a mistake of whoever measured it. Without a
+passed validation the answer is abort, whatever the improvement; an abort calls a person. A policy may
+name one strategy for all that would ship, forbid blue-green, or ask for a person's approval first.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+MUCH_BETTER = 0.15
+BETTER = 0.05
+CAUTIOUS = 0.05
+"""The share that a model starts from which is hardly better."""
+
+Name = Literal["auto", "canary", "blue_green", "immediate"]
+
+
+class Boldness(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the operator decided about strategies."""
+
+    strategy: Name = "auto"
+    """`auto`: by improvement. Any other holds for every model that is not worse."""
+    initial: Annotated[float, Meta(gt=0, le=0.5)] = 0.10
+    """Share of new episodes that a better model starts from, up to 0.5; CANARY_INITIAL_TRAFFIC wins."""
+    blue_green: bool = True
+    """Whether a much better model may take all traffic at once."""
+    approval: bool = False
+    """Whether a person has to agree before a model gets its first traffic."""
+
+
+class Gradual(Struct, frozen=True, tag="canary"):
+    """A canary that grows step by step."""
+
+    share: float
+    sentence: str
+    approval: bool = False
+
+
+class BlueGreen(Struct, frozen=True, tag="blue_green"):
+    """All traffic at once; the old model stands by and takes over when errors show."""
+
+    sentence: str
+    approval: bool = False
+
+
+class Immediate(Struct, frozen=True, tag="immediate"):
+    """All traffic at once because the operator's policy says so."""
+
+    sentence: str
+    approval: bool = False
+
+
+class Abort(Struct, frozen=True, tag="abort"):
+    """It does not ship, and a person hears of it."""
+
+    sentence: str
+
+
+Shipping = Gradual | BlueGreen | Immediate
+Strategy = Gradual | BlueGreen | Immediate | Abort
+
+
+def choose(
+    improvement: float | None, boldness: Boldness | None = None, *, passed: bool = True
+) -> Strategy:
+    """How a model of this improvement goes out.
+
+    >>> choose(0.04).sentence
+    'It is better by 0.040, less than 0.05: a canary from 5 %.'
+    >>> choose(float("nan")).sentence
+    'Its improvement is nan, which is no difference of two scores: it does not ship.'
+    """
+    policy = boldness or Boldness()
+    if not passed:
+        return Abort("Its validation did not pass: it does not ship.")
+    if improvement is None:
+        return Abort("Nobody has measured its improvement: it does not ship.")
+    if not -1 <= improvement <= 1:
+        return Abort(
+            f"Its improvement is {improvement:g}, which is no difference of two scores: "
+            "it does not ship."
+        )
+    if not improvement >= 0:
+        return Abort(f"It is worse by {-improvement:.3f}: it does not ship.")
+    return _shipping(improvement, policy)
+
+
+def _shipping(improvement: float, policy: Boldness) -> Shipping:
+    told = f"It is better by {improvement:.3f}"
+    if policy.strategy == "immediate":
+        return Immediate(f"{told}, and the policy is to ship at once.", policy.approval)
+    allowed = policy.blue_green and improvement >= MUCH_BETTER
+    if policy.strategy == "blue_green" or (policy.strategy == "auto" and allowed):
+        why = "0.15 or more" if allowed else "and the policy is blue-green"
+        return BlueGreen(f"{told}, {why}: blue-green.", policy.approval)
+    if improvement >= BETTER:
+        share, why = policy.initial, "0.05 or more"
+    else:
+        share, why = min(CAUTIOUS, policy.initial), "less than 0.05"
+    return Gradual(share, f"{told}, {why}: a canary from {share * 100:g} %.", policy.approval)

@@ -1,0 +1,145 @@
+"""A model has all the traffic: is it still what it was when it was promoted?
+
+| what is seen                                                       | answer    |
+|--------------------------------------------------------------------|-----------|
+| its backend is dead, half of its latest requests fail               | RollBack  |
+| errors: above the limit, not by chance                              | RollBack  |
+| reward: below what it earned when it was promoted, by 0.10 or more  | Degraded  |
+| none of these, or too little seen                                   | Keep      |
+
+No baseline runs beside it any more. Errors are measured against the limit, and rewards against the value
+frozen at promotion; a fall of these may be the world's fault as well, so it asks for a new training, not
+for the old model. While nothing stands by, nothing is rolled back: then a person is called (`Degraded`).
+"""
+
+from __future__ import annotations
+
+from math import isfinite, log1p
+
+from msgspec import Struct, field
+
+from upswing.deploy.canary import RollBack
+from upswing.deploy.errors import ErrorEvidence
+from upswing.deploy.evidence import Evidence
+from upswing.deploy.health import Cause, is_hard_failure
+from upswing.deploy.limits import Limits
+from upswing.deploy.suspicion import Suspicion
+
+_FAR = 0.9
+_PRIOR_VARIANCE, _PRIOR_COUNT = 0.1, 10
+FALL_CHANCE = 0.01
+"""Of a false alarm over the whole time of a model."""
+
+
+class Keep(Struct, frozen=True, tag="keep"):
+    sentence: str
+
+
+class Degraded(Struct, frozen=True, tag="degraded"):
+    """It is not what it was: train anew, tell a person."""
+
+    reason: str
+    sentence: str
+
+
+Answer = Keep | Degraded | RollBack
+
+
+class FallEvidence(Struct):
+    """Rewards of one model against a frozen value."""
+
+    frozen: float | None = None
+    """What it earned when it was promoted; None: nobody knows, so nothing can fall."""
+    drop: float = 0.10
+    seq: int = 0
+    rewards: int = 0
+    mean: float = 0.0
+    variance: float = _PRIOR_VARIANCE
+    lower: Suspicion = field(default_factory=Suspicion)
+    run_rewards: int = 0
+    run_sum: float = 0.0
+
+    def observe(self, seq: int, reward: float | None, *, revision: int = 1) -> bool:
+        """Take one reward; the claim to refute is that half the drop is all there is."""
+        if seq <= self.seq:
+            return False
+        self.seq = seq
+        if revision != 1 or reward is None or not isfinite(reward) or self.frozen is None:
+            return False
+        y = min(1.0, max(0.0, reward))
+        claim = max(0.0, self.frozen - self.drop / 2)
+        stake = self.drop / (self.variance + self.drop * self.drop)
+        stake = min(stake, _FAR / (1 - claim)) if claim < 1 else stake
+        if self.lower.bet(log1p(-stake * (y - claim))):
+            self.run_rewards, self.run_sum = 0, 0.0
+        self.run_rewards += 1
+        self.run_sum += y
+        self.rewards += 1
+        self.mean += (y - self.mean) / self.rewards
+        off = y - self.mean
+        self.variance += (off * off - self.variance) / (self.rewards + _PRIOR_COUNT)
+        return True
+
+    @property
+    def fall(self) -> float:
+        """How far it lies below the frozen value, since the bets began to win."""
+        if self.frozen is None or not self.run_rewards:
+            return 0.0
+        return self.frozen - self.run_sum / self.run_rewards
+
+
+class Watch(Struct):
+    """All that is remembered of a promoted model."""
+
+    errors: ErrorEvidence = field(default_factory=ErrorEvidence)
+    fall: FallEvidence = field(default_factory=FallEvidence)
+
+
+def frozen_reward(evidence: Evidence, limits: Limits) -> float | None:
+    """What the candidate earns at its promotion; None when too little is known."""
+    rewards = evidence.rewards
+    return rewards.mean_candidate if rewards.candidates >= limits.min_rewards else None
+
+
+def begin_watch(
+    limits: Limits, frozen: float | None, *, drop: float = 0.10, reward_seq: int = 0
+) -> Watch:
+    known = frozen if frozen is not None and 0 <= frozen <= 1 else None
+    return Watch(
+        ErrorEvidence(limit=limits.errors), FallEvidence(frozen=known, drop=drop, seq=reward_seq)
+    )
+
+
+def look(
+    watch: Watch, limits: Limits, *, backend_alive: bool = True, standing_by: bool = True
+) -> Answer:
+    """The table."""
+    found = _errors(watch.errors, limits, backend_alive)
+    if found is not None:
+        reason, sentence = found
+        if standing_by:
+            return RollBack(reason, sentence)
+        return Degraded(reason, f"{sentence} No model stands by.")
+    fall = watch.fall
+    if fall.lower.rules_out(FALL_CHANCE) and fall.fall >= fall.drop:
+        return Degraded(
+            Cause.REWARD,
+            f"It earns {fall.fall:.3f} less than at its promotion, over its last "
+            f"{fall.run_rewards} rewards.",
+        )
+    told = watch.errors.candidate
+    return Keep(f"{told.requests} requests since its promotion, {told.share:.1%} of them failed.")
+
+
+def _errors(errors: ErrorEvidence, limits: Limits, alive: bool) -> tuple[Cause, str] | None:
+    if not alive:
+        return Cause.BACKEND, "Its backend does not answer."
+    if is_hard_failure(errors, limits):
+        return Cause.HARD, f"{errors.recent_candidate.share:.0%} of its latest requests fail."
+    if errors.above_limit.rules_out(limits.error_chance):
+        told = errors.candidate
+        return Cause.ERRORS, (
+            f"{told.errors} of its {told.requests} requests failed ({told.share:.1%}): "
+            f"more than {errors.limit:.1%}, and not by chance."
+        )
+    return None

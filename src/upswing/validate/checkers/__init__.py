@@ -1,0 +1,1 @@
+"""Is this answer right? Rules, one module for each kind of answer."""

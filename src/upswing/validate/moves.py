@@ -1,0 +1,100 @@
+"""What happens next in a task? A move is a value; whoever plays the task carries it out.
+
+    task, what came so far ─▶ AskModel | RunCode | AskJudge | Done
+
+A task is a pure function of what came so far, so it can be taken up again anywhere, and the same
+answers give the same score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from upswing.contracts.validation import Answer, Program, Ran
+from upswing.errors import Transient
+
+Message = Mapping[str, Any]
+"""In the shape of chat completions."""
+
+
+class InfraError(Transient):
+    """A part is away, slow or broken: this says nothing about the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What the judge says of an answer; `unsafe` is None when it said nothing usable."""
+
+    unsafe: bool | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskModel:
+    messages: tuple[Message, ...]
+    max_tokens: int
+    tools: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunCode:
+    program: Program
+
+
+@dataclass(frozen=True, slots=True)
+class AskJudge:
+    """Where there is no judge, an opinion that says nothing follows."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    score: float
+    """0 to 1."""
+    sentence: str
+
+
+Move = AskModel | RunCode | AskJudge | Done
+Event = Answer | Ran | Opinion
+"""What follows a move: an answer, a run, an opinion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Playable:
+    """A task, ready to be played."""
+
+    task_id: str
+    following: Callable[[Sequence[Event]], Move]
+    """The move that follows from what came so far."""
+
+
+class Ask(Protocol):
+    """Puts messages to a model, or raises `InfraError` (or another of our errors)."""
+
+    async def __call__(
+        self,
+        model: str,
+        messages: Sequence[Message],
+        *,
+        seed: int,
+        max_tokens: int,
+        tools: Sequence[Message] = (),
+    ) -> Answer: ...
+
+
+class RunsCode(Protocol):
+    """Runs a program where it can do no harm, or raises `Transient`."""
+
+    async def __call__(self, program: Program) -> Ran: ...
+
+
+class Judge(Protocol):
+    """Puts one question to another model; the text of its answer."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def __call__(self, messages: Sequence[Message]) -> str: ...

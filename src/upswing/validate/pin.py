@@ -1,0 +1,128 @@
+"""How does a failure in production become a task? The same situation again, and what must come of it.
+
+| in the trajectory, before the pinned turn      | in the task                                    |
+|------------------------------------------------|------------------------------------------------|
+| the instructions                               | the system message                             |
+| a user's message, a subordinate's response     | a user message                                 |
+| a system message                               | a system message                               |
+| a tool call and the result that was seen next  | the assistant's call and the tool's answer     |
+| a response                                     | an assistant message                           |
+| the tools that were at hand                    | tools with open arguments                      |
+
+The turn's own observation is the last message; its action is what went wrong. Metadata does not
+enter, the ground truth least of all. The trajectory is the stored one, so it is redacted already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from upswing.contracts.trajectory import Observation, Trajectory, Turn
+from upswing.contracts.wire import Json
+from upswing.errors import Misuse
+from upswing.validate.task import Call, Pinned, Task
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def pin(
+    trajectory: Trajectory,
+    expectation: Pinned | None = None,
+    *,
+    turn_id: int | None = None,
+    max_tokens: int = 700,
+) -> Task:
+    """The task; its id follows from the trajectory, the turn and the expectation.
+
+    Without an expectation the answer must only be another one than the bad one: a response must
+    differ, a tool must not be called with the same arguments again. `turn_id` is the turn that went
+    wrong; by default the last.
+    """
+    turns = trajectory.turns
+    at = len(turns) - 1 if turn_id is None else _place(turns, turn_id)
+    wanted = expectation or _otherwise(turns[at])
+    if wanted == Pinned():
+        raise Misuse("A pin needs something that must or must not happen.")
+    about = f"{trajectory.trajectory_id}/{turns[at].turn_id}".encode() + _ENCODER.encode(wanted)
+    return Task(
+        task_id=f"pin-{trajectory.trajectory_id}-{sha256(about).hexdigest()[:8]}",
+        messages=tuple(_messages(trajectory, at)),
+        check=wanted,
+        tools=tuple(_tools(turns[: at + 1])),
+        max_tokens=max_tokens,
+    )
+
+
+def _place(turns: Sequence[Turn], turn_id: int) -> int:
+    for place, turn in enumerate(turns):
+        if turn.turn_id == turn_id:
+            return place
+    raise Misuse(
+        f"The trajectory has no turn {turn_id}; it has {turns[0].turn_id} to {turns[-1].turn_id}."
+    )
+
+
+def _otherwise(turn: Turn) -> Pinned:
+    """Anything but what was done."""
+    action = turn.action
+    if action.type == "tool_call" and action.tool_name:
+        return Pinned(calls_not=(Call(name=action.tool_name, arguments=action.tool_args or {}),))
+    bad = action.raw_response or (turn.result.output if isinstance(turn.result.output, str) else "")
+    if not bad:
+        raise Misuse(f"Turn {turn.turn_id} has no answer to differ from: say what must happen.")
+    return Pinned(differs_from=(bad,))
+
+
+def _messages(trajectory: Trajectory, at: int) -> list[Json]:
+    instructions = str(trajectory.task_context.get("instructions") or "")
+    messages: list[Json] = [{"role": "system", "content": instructions}] if instructions else []
+    waiting: str | None = None
+    for turn in trajectory.turns[: at + 1]:
+        messages.append(_seen(turn.observation, waiting))
+        waiting = None
+        if turn is not trajectory.turns[at]:
+            said, waiting = _said(turn)
+            messages.append(said)
+    if messages[-1]["role"] == "system":  # some servers want somebody to have asked
+        messages[-1] = {"role": "user", "content": messages[-1]["content"]}
+    return messages
+
+
+def _seen(observation: Observation, waiting: str | None) -> Json:
+    text = _text(observation.content)
+    if observation.type == "tool_result" and waiting is not None:
+        return {"role": "tool", "tool_call_id": waiting, "content": text}
+    return {"role": "system" if observation.type == "system_message" else "user", "content": text}
+
+
+def _said(turn: Turn) -> tuple[Json, str | None]:
+    """What the agent did, and the id of the call that waits for its result."""
+    action = turn.action
+    if action.type != "tool_call" or not action.tool_name:
+        output = turn.result.output
+        return {"role": "assistant", "content": action.raw_response or _text(output or "")}, None
+    call_id = f"call_{turn.turn_id}"
+    function = {"name": action.tool_name, "arguments": _text(action.tool_args or {})}
+    call = {"id": call_id, "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}, call_id
+
+
+def _tools(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    names: dict[str, None] = {}
+    for turn in turns:
+        context = turn.observation.context
+        names.update(dict.fromkeys((context.available_tools or ()) if context else ()))
+        if turn.action.type == "tool_call" and turn.action.tool_name:
+            names[turn.action.tool_name] = None
+    return [
+        {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+        for name in names
+    ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _ENCODER.encode(value).decode()

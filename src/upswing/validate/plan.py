@@ -1,0 +1,66 @@
+"""In which order are tasks done? Both models side by side, every suite at the same pace.
+
+    pair 1   candidate task a    current task a
+    pair 2   current task k      candidate task k
+    pair 3   candidate task b    current task b       …
+
+A slow or failing backend, a full machine or the deadline then spoils both models and all suites
+alike. Who goes first alternates. The order follows from the suites, so a run that was cut short
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from upswing.contracts.validation import SIDES, Cell, Side
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Tasks of one suite that both models do with one seed; mostly a single task."""
+
+    suite: str
+    task_ids: tuple[str, ...]
+    seed: int
+    order: tuple[Side, Side]
+
+
+def pairings(
+    suites: Mapping[str, Sequence[str]], seeds: Sequence[int], chunks: Mapping[str, int]
+) -> list[Pairing]:
+    """Every task of every suite with every seed.
+
+    >>> plan = pairings({"a": ["1", "2"], "b": ["x"]}, seeds=[7], chunks={})
+    >>> [(pairing.suite, *pairing.task_ids, pairing.order[0]) for pairing in plan]
+    [('a', '1', 'candidate'), ('b', 'x', 'current'), ('a', '2', 'candidate')]
+    """
+    placed: list[tuple[float, str, int, tuple[str, ...]]] = []
+    for name, task_ids in suites.items():
+        size = chunks.get(name, 1)
+        batches = [tuple(task_ids[at : at + size]) for at in range(0, len(task_ids), size)]
+        units = [(seed, batch) for seed in seeds for batch in batches]
+        placed += [
+            ((place + 0.5) / len(units), name, seed, batch)
+            for place, (seed, batch) in enumerate(units)
+        ]
+    placed.sort(key=lambda unit: unit[0])
+    return [
+        Pairing(name, batch, seed, SIDES if place % 2 == 0 else SIDES[::-1])
+        for place, (_, name, seed, batch) in enumerate(placed)
+    ]
+
+
+def left(pairing: Pairing, side: Side, known: Collection[tuple[str, str, int, Side]]) -> list[str]:
+    """The tasks of a pairing that this model has no cell for yet."""
+    return [
+        task_id
+        for task_id in pairing.task_ids
+        if (pairing.suite, task_id, pairing.seed, side) not in known
+    ]
+
+
+def key(cell: Cell) -> tuple[str, str, int, Side]:
+    """What makes a cell this cell and no other."""
+    return (cell.suite, cell.task_id, cell.seed, cell.side)

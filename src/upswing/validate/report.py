@@ -1,0 +1,194 @@
+"""What came of a validation? From cells to scores, to a verdict, to a report."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from upswing.contracts.validation import (
+    SIDES,
+    Cell,
+    Fallen,
+    Interval,
+    Kind,
+    SuiteReport,
+    ValidationReport,
+)
+from upswing.validate.compare import Difference, difference, paired
+from upswing.validate.verdict import Policy, Score, Verdict, results_of, verdict
+
+SHOWN = 20
+"""Fallen tasks in a report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Which models are compared, and with which chances."""
+
+    run_id: str
+    candidate: str
+    current: str
+    seeds: tuple[int, ...] = (0,)
+    """Every task is done once with each."""
+    seed: int = 0
+    """Of the intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One suite as far as reporting needs it."""
+
+    name: str
+    kind: Kind
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """When and how it was done."""
+
+    started: datetime
+    ended: datetime
+    judge: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def report(
+    run: Run, suites: Sequence[Planned], cells: Iterable[Cell], policy: Policy, how: Circumstances
+) -> ValidationReport:
+    """The whole report; the same cells give the same report."""
+    by_suite: dict[str, list[Cell]] = {suite.name: [] for suite in suites}
+    for cell in cells:
+        if cell.suite in by_suite:
+            by_suite[cell.suite].append(cell)
+    pairs = {name: paired(found) for name, found in by_suite.items()}
+    scores = [_score(suite, by_suite[suite.name], pairs[suite.name], run) for suite in suites]
+    reached = judge(run, suites, pairs, scores, policy)
+    words = {finding.about: finding for finding in reached.findings}
+    return ValidationReport(
+        run_id=run.run_id,
+        candidate=run.candidate,
+        current=run.current,
+        word=reached.word,
+        reasons=reached.reasons,
+        improvement=interval(reached.improvement),
+        safety=interval(reached.safety),
+        suites=tuple(
+            _suite(score, policy.counts(score.name, score.kind), words[score.name].word, words[score.name].sentence)
+            for score in scores
+        ),
+        fallen=tuple(_fallen(by_suite, pairs))[:SHOWN],
+        results=results_of(scores, reached),
+        started=how.started,
+        ended=how.ended,
+        seed=run.seed,
+        seeds=run.seeds,
+        judge=how.judge,
+        notes=(*how.notes, *_spoiled(by_suite)),
+    )  # fmt: skip
+
+
+Pairs = Mapping[str, tuple[float, float]]
+"""Task → the two models' scores."""
+
+
+def judge(
+    run: Run,
+    suites: Sequence[Planned],
+    pairs: Mapping[str, Pairs],
+    scores: Sequence[Score],
+    policy: Policy,
+) -> Verdict:
+    """The verdict with its two summaries."""
+    counted = [pairs[each.name] for each in suites if policy.counts(each.name, each.kind)]
+    harm = {
+        f"{suite.name}/{task}": both
+        for suite in suites
+        if suite.kind == "safety"
+        for task, both in pairs[suite.name].items()
+    }
+    improvement = difference(counted, run.seed)
+    return verdict(scores, difference([harm], run.seed), improvement, policy)
+
+
+def interval(found: Difference | None) -> Interval | None:
+    """As it goes into a report: NaN is null."""
+    if found is None:
+        return None
+    return Interval(
+        _number(found.estimate), _number(found.lower), _number(found.upper), found.tasks
+    )
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _score(suite: Planned, cells: Sequence[Cell], pairs: Pairs, run: Run) -> Score:
+    seen = Counter((cell.task_id, cell.seed) for cell in cells if cell.score is not None)
+    count = len(pairs)
+    return Score(
+        name=suite.name,
+        kind=suite.kind,
+        difference=difference([pairs], run.seed),
+        done=sum(both == 2 for both in seen.values()),
+        planned=suite.tasks * len(run.seeds),
+        candidate=math.fsum(one for one, _ in pairs.values()) / count if count else None,
+        current=math.fsum(other for _, other in pairs.values()) / count if count else None,
+        spoiled={
+            side: sum(cell.score is None for cell in cells if cell.side == side) for side in SIDES
+        },
+    )
+
+
+def _suite(score: Score, counted: bool, word: str, sentence: str) -> SuiteReport:
+    return SuiteReport(
+        name=score.name,
+        kind=score.kind,
+        counted=counted,
+        word=word,  # type: ignore[arg-type] # a finding's word
+        sentence=sentence,
+        candidate=_number(score.candidate),
+        current=_number(score.current),
+        difference=interval(score.difference),
+        done=score.done,
+        planned=score.planned,
+        spoiled=dict(score.spoiled),
+    )
+
+
+def _fallen(by_suite: Mapping[str, Sequence[Cell]], pairs: Mapping[str, Pairs]) -> list[Fallen]:
+    """The tasks that the candidate does worse, the worst first."""
+    worse = [
+        (one - other, suite, task)
+        for suite, found in pairs.items()
+        for task, (one, other) in found.items()
+        if not one >= other
+    ]
+    worst = sorted(worse, key=lambda each: (not math.isnan(each[0]), each))[:SHOWN]
+    return [
+        Fallen(suite, task, 0.0 if math.isnan(delta) else delta, _said(by_suite[suite], task))
+        for delta, suite, task in worst
+    ]
+
+
+def _said(cells: Sequence[Cell], task_id: str) -> str:
+    """What was wrong with the candidate's worst answer to a task."""
+    own = [cell for cell in cells if cell.task_id == task_id and cell.side == "candidate"]
+    scored = [cell for cell in own if cell.score is not None]
+    return min(scored, key=lambda cell: (cell.score or 0.0, cell.seed)).sentence if scored else ""
+
+
+def _spoiled(by_suite: Mapping[str, Sequence[Cell]]) -> list[str]:
+    """The commonest reason why cells were spoiled."""
+    reasons = Counter(
+        cell.sentence for cells in by_suite.values() for cell in cells if cell.score is None
+    )
+    if not reasons:
+        return []
+    commonest, _ = reasons.most_common(1)[0]
+    total = sum(reasons.values())
+    return [f"The infrastructure spoiled {total} answers, mostly so: {commonest}"]

@@ -1,0 +1,46 @@
+"""The operator's knobs, from the file and from the environment."""
+
+import pytest
+
+from upswing.deploy.policy import DeployPolicy, policy_of
+from upswing.errors import Misuse
+
+NAMES = (
+    "CANARY_INITIAL_TRAFFIC",
+    "CANARY_RAMP_HOURS",
+    "ROLLBACK_ERROR_THRESHOLD",
+    "ROLLBACK_REWARD_THRESHOLD",
+)
+
+
+def test_without_a_word_it_is_the_default():
+    assert policy_of({}) == policy_of(dict.fromkeys(NAMES, " ")) == DeployPolicy()
+
+
+def test_the_variables_as_the_guides_write_them():
+    policy = policy_of(dict(zip(NAMES, ("0.10", "4", "0.05", "-0.05"), strict=True)))
+    assert policy == DeployPolicy()
+
+
+def test_the_environment_wins_over_the_file():
+    file = {"ramp_hours": 8, "boldness": {"initial": 0.2}, "limits": {"reward": 0.1}}
+    assert policy_of({}, file).ramp_hours == 8
+    found = policy_of(dict(zip(NAMES, ("25%", "2", "8%", "0.2"), strict=True)), file)
+    assert (found.boldness.initial, found.ramp_hours) == (0.25, 2)
+    assert (found.limits.errors, found.limits.reward) == (0.08, 0.2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("bad", ["nan", "inf", "x", "0", "1e9", "--1", "10 %%"])
+def test_a_value_that_makes_no_sense_is_refused_by_name(name, bad):
+    with pytest.raises(Misuse, match=name):
+        policy_of({name: bad})
+
+
+@pytest.mark.parametrize(
+    "file",
+    [{"ramp": 3}, {"ramp_hours": 0}, {"limits": {"errors": 0.9}}, {"newcomers": "fight"}, {"boldness": {"initial": 1}}],
+)  # fmt: skip
+def test_a_file_that_makes_no_sense_is_refused(file):
+    with pytest.raises(Misuse, match=r"\[deploy\]"):
+        policy_of({}, file)

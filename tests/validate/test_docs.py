@@ -1,0 +1,33 @@
+"""The examples of docs/validating.md run, and its tables are true."""
+
+import doctest
+import re
+from pathlib import Path
+
+from upswing.validate.suite import BENCHMARKS, SAFETY
+from upswing.validate.suites_service import tasks_of
+from upswing.validate.verdict import Policy
+
+PAGE = Path(__file__).parents[2] / "docs" / "validating.md"
+
+
+def test_the_examples_of_the_guide_run():
+    done = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    assert done.attempted > 15
+    assert done.failed == 0
+
+
+def test_the_table_of_suites_counts_right():
+    told = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE.read_text(), re.MULTILINE))
+    assert told == {name: str(len(tasks_of(name))) for name in (*BENCHMARKS, *SAFETY)}
+
+
+def test_the_table_of_settings_has_them_all():
+    told = dict(
+        re.findall(r"^\| `(\w+)` \| ([\d.]+|\D[^|]*?) \| [^|]*\|$", PAGE.read_text(), re.MULTILINE)
+    )
+    policy = Policy()
+    for name in Policy.__slots__:
+        value = getattr(policy, name)
+        assert name in told
+        assert not isinstance(value, float) or f"{value:.2f}" == told[name]

@@ -1,0 +1,402 @@
+"""A whole validation against a scripted model: side by side, with trouble, cut short, taken up."""
+
+import asyncio
+import math
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from tests.validate.scripted import Scripted
+from tests.validate.test_world import Doubling, Result
+from upswing.adapters.validation import FileCells, MemoryCells
+from upswing.contracts.validation import Answer, Cell, Program, Ran, ToolCall, ValidationReport
+from upswing.errors import Denied, Transient
+from upswing.validate.moves import Done, InfraError, Playable
+from upswing.validate.play import following
+from upswing.validate.player_service import Pace
+from upswing.validate.report import Run
+from upswing.validate.service import Validator
+from upswing.validate.suite import SAFETY, Suite
+from upswing.validate.suites_service import suites, tasks_of
+from upswing.validate.verdict import Policy
+from upswing.validate.world import suite_of_world
+
+NAMES = ("data_analysis", "tool_usage", "safety")
+TASKS = tuple(task for name in ("data_analysis", "tool_usage", *SAFETY) for task in tasks_of(name))
+DATA = [task.task_id for task in tasks_of("data_analysis")]
+JAIL = [task.task_id for task in tasks_of("safety_jailbreak")]
+RUN = Run("run-1", "new", "old")
+
+
+class Clock:
+    """Moves a second with every look."""
+
+    def __init__(self):
+        self.now = datetime(2025, 3, 1, tzinfo=UTC)
+
+    def __call__(self):
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+async def no_wait(_):
+    await asyncio.sleep(0)
+
+
+@pytest.fixture(params=["memory", "files"])
+def kept(request, tmp_path):
+    return MemoryCells() if request.param == "memory" else FileCells(tmp_path)
+
+
+async def validated(ask, run=RUN, names=NAMES, policy=Policy(), kept=None, progress=None, **more):  # noqa: B008
+    pace = more.pop("pace", Pace(tries=2))
+    made = more.pop("made", None) or await suites(names)
+    validator = Validator(
+        ask, kept or MemoryCells(), clock=Clock(), sleep=no_wait, pace=pace, **more
+    )
+    return await validator.run(run, made, policy, progress or (lambda _: None))
+
+
+async def test_a_model_that_is_better_passes():
+    report = await validated(Scripted(TASKS, wrong={"old": DATA[:10]}))
+    assert report.word == "pass"
+    assert report.improvement.estimate == pytest.approx(10 / len(DATA) / 2)
+    assert report.improvement.lower > 0
+    assert report.results.benchmark_passed
+    assert report.results.safety_checks_passed
+    assert not report.results.performance_regression
+
+
+async def test_a_model_that_is_worse_at_one_suite_fails_and_the_report_shows_where():
+    report = await validated(Scripted(TASKS, wrong={"new": DATA[:3]}))
+    assert report.word == "fail"
+    assert report.reasons[0].startswith("data_analysis is worse: −0.12")
+    assert {each.task_id for each in report.fallen} == set(DATA[:3])
+    assert "no clear answer" in report.fallen[0].sentence
+    assert report.results.performance_regression
+
+
+async def test_a_model_that_is_better_and_less_safe_fails():
+    wrong = {"old": DATA, "new": JAIL[:8]}
+    report = await validated(Scripted(TASKS, wrong=wrong))
+    assert report.word == "fail"
+    assert report.improvement.estimate > 0.4
+    assert not report.results.safety_checks_passed
+    assert any("Safety is significantly worse" in reason for reason in report.reasons)
+
+
+async def test_only_the_suites_that_the_deployment_names_improve_it():
+    scripted = Scripted(TASKS, wrong={"old": DATA[:12]})
+    counted = Policy(counted=frozenset({"tool_usage"}))
+    assert (await validated(scripted, policy=counted)).improvement.estimate == 0
+    assert (await validated(scripted)).improvement.estimate > 0.2
+
+
+async def test_a_floor_holds_whatever_the_current_model_does():
+    wrong = {"new": JAIL[:6], "old": JAIL[:6]}
+    floored = Policy(floors={"safety_jailbreak": 0.9})
+    report = await validated(Scripted(TASKS, wrong=wrong), policy=floored)
+    assert report.reasons == ("safety_jailbreak reaches 0.75, below its floor 0.90.",)
+    assert (await validated(Scripted(TASKS, wrong=wrong))).word == "pass"
+
+
+async def test_candidate_and_current_are_asked_side_by_side():
+    scripted = Scripted(TASKS)
+    await validated(scripted, names=["data_analysis", "safety_toxicity"], pace=Pace(at_once=1))
+    pairs = list(zip(scripted.asked[::2], scripted.asked[1::2], strict=True))
+    assert all(one[1:] == other[1:] for one, other in pairs)
+    assert all({one[0], other[0]} == {"new", "old"} for one, other in pairs)
+    first = [one[0] for one, _ in pairs]
+    assert first == ["new", "old"] * (len(pairs) // 2)
+    half = [one[1].partition("-")[0] for one, _ in pairs[: len(pairs) // 2]]
+    assert half.count("toxicity") == 8  # the suites go at the same pace
+
+
+async def test_every_seed_is_asked_once_for_each_model():
+    scripted = Scripted(TASKS)
+    report = await validated(scripted, Run("r", "new", "old", seeds=(3, 4)), ["data_analysis"])
+    assert len(set(scripted.asked)) == len(scripted.asked) == 4 * len(DATA)
+    assert {seed for *_, seed in scripted.asked} == {3, 4}
+    assert report.suites[0].planned == 2 * len(DATA)
+    assert report.suites[0].difference.tasks == len(DATA)
+
+
+async def test_a_model_is_never_compared_worse_with_itself():
+    report = await validated(Scripted(TASKS, wrong={"same": DATA[::2]}), Run("r", "same", "same"))
+    assert report.word == "pass"
+    assert report.improvement.estimate == report.safety.estimate == 0
+
+
+async def test_trouble_that_passes_leaves_no_trace():
+    away = {("new", DATA[0]): 1, ("old", DATA[1]): 1}
+    report = await validated(Scripted(TASKS, away=away), names=["data_analysis"])
+    assert report.suites[0].done == report.suites[0].planned
+    assert report.suites[0].candidate == 1
+
+
+async def test_trouble_that_stays_is_left_out_and_not_a_zero():
+    away = {("new", name): 99 for name in DATA[:2]}
+    report = await validated(Scripted(TASKS, away=away))
+    suite = next(suite for suite in report.suites if suite.name == "data_analysis")
+    assert report.word == "pass"
+    assert (suite.done, suite.planned) == (22, 24)
+    assert suite.candidate == suite.current == 1
+    assert suite.spoiled == {"candidate": 2, "current": 0}
+    assert any("The backend is away" in note for note in report.notes)
+
+
+async def test_too_much_trouble_decides_nothing():
+    away = {("new", name): 99 for name in DATA[:4]}
+    report = await validated(Scripted(TASKS, away=away, wrong={"new": DATA[4:]}))
+    assert report.word == "inconclusive"
+    assert "only 20 of 24 comparisons" in report.reasons[0]
+
+
+async def test_a_backend_that_refuses_is_not_asked_again():
+    asked = []
+
+    async def refuses(model, messages, **_):
+        asked.append(model)
+        raise Denied("The key is wrong.")
+
+    report = await validated(refuses, names=["data_analysis"], pace=Pace(tries=5))
+    assert len(asked) == 2 * len(DATA)
+    assert report.word == "inconclusive"
+    assert report.suites[0].difference is None
+
+
+async def test_an_answer_that_never_comes_is_trouble():
+    async def silent(*_, **__):
+        await asyncio.Event().wait()
+
+    pace = Pace(tries=1, patience=timedelta(milliseconds=1), at_once=30)
+    report = await validated(silent, names=["data_analysis"], pace=pace)
+    assert report.suites[0].spoiled == {"candidate": len(DATA), "current": len(DATA)}
+
+
+async def test_the_deadline_ends_it_undecided():
+    scripted = Scripted(TASKS)
+
+    async def slow(model, messages, **more):
+        if len(scripted.asked) > 20:
+            await asyncio.Event().wait()
+        return await scripted(model, messages, **more)
+
+    report = await validated(slow, pace=Pace(deadline=timedelta(seconds=1)))
+    assert report.word == "inconclusive"
+    assert 0 < sum(suite.done for suite in report.suites) <= 12
+    assert "deadline" in report.notes[0]
+
+
+class Dying(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("after", [1, 7, 40])
+async def test_a_run_that_was_killed_goes_on_where_it_was(kept, after):
+    scripted = Scripted(TASKS, wrong={"old": DATA[:5]})
+
+    async def dies(model, messages, **more):
+        if len(scripted.asked) >= after:
+            raise Dying
+        return await scripted(model, messages, **more)
+
+    with pytest.raises(ExceptionGroup):
+        await validated(dies, kept=kept, pace=Pace(at_once=3))
+    before = len(await kept.of_run("run-1"))
+    whole = await validated(Scripted(TASKS, wrong={"old": DATA[:5]}))
+    scripted.asked.clear()
+    again = await validated(scripted, kept=kept)
+    done = {(model, task) for model, task, _ in scripted.asked}
+    assert len(done) == 2 * len(TASKS) - before
+    assert results(again) == results(whole)
+
+
+def results(report):
+    return (
+        report.word,
+        report.reasons,
+        report.suites,
+        report.improvement,
+        report.safety,
+        report.fallen,
+    )
+
+
+async def test_a_finished_run_is_only_reported_again(kept):
+    first = await validated(Scripted(TASKS), kept=kept)
+    scripted = Scripted(TASKS)
+    assert results(await validated(scripted, kept=kept)) == results(first)
+    assert scripted.asked == []
+    await kept.drop("run-1")
+    await validated(scripted, kept=kept)
+    assert scripted.asked
+
+
+async def test_cells_of_tasks_that_are_no_longer_there_are_left_alone(kept):
+    await kept.keep("run-1", [Cell("data_analysis", "gone", 0, "candidate", 0.0)])
+    assert (await validated(Scripted(TASKS), kept=kept)).word == "pass"
+
+
+async def test_progress_counts_up_to_the_end():
+    told = []
+    await validated(Scripted(TASKS), progress=told.append)
+    last = {each.suite: (each.done, each.total) for each in told}
+    assert all(done == total for done, total in last.values())
+    assert last["data_analysis"] == (2 * len(DATA), 2 * len(DATA))
+    for name in last:
+        counts = [each.done for each in told if each.suite == name]
+        assert counts == sorted(counts)
+        assert counts[0] == 0
+
+
+async def test_a_world_that_gives_no_number_fails_and_is_not_kept(kept):
+    class Broken(Doubling):
+        def outcome(self, state):
+            return Result(False, math.nan, "?") if state.replies else None
+
+    async def says(*_, **__):
+        return Answer("x")
+
+    report = await validated(
+        says, made=(suite_of_world(Broken()),), kept=kept, policy=Policy(needs_safety=False)
+    )
+    assert report.word == "fail"
+    assert report.improvement.estimate is None
+    assert await kept.of_run("run-1") == ()
+    assert msgspec.json.decode(msgspec.json.encode(report), type=ValidationReport) == report
+
+
+async def test_scores_stay_between_0_and_1():
+    task = Playable("t", lambda _: Done(7.0, "Great."))
+    made = (Suite("odd", "benchmark", (task,)),)
+    report = await validated(Scripted(TASKS), made=made)
+    assert report.suites[0].candidate == 1
+
+
+async def test_a_task_that_never_ends_is_ended():
+    task = tasks_of("data_analysis")[0]
+    endless = Playable("t", lambda _: following(task, []))
+    report = await validated(Scripted(TASKS), made=(Suite("odd", "benchmark", (endless,)),))
+    assert report.suites[0].candidate == 0
+    assert report.suites[0].done == 1
+
+
+async def test_half_characters_of_a_model_do_no_harm(kept):
+    async def odd(*_, **__):
+        return Answer("\ud800 ANSWER: \udc00", (ToolCall("\ud800", "\ud800"),))
+
+    report = await validated(odd, kept=kept)
+    assert msgspec.json.encode(report)
+    assert await kept.of_run("run-1")
+
+
+async def test_a_foreign_suite_that_breaks_is_trouble():
+    async def perform(*_):
+        raise Transient("Docker is not running.")
+
+    made = (Suite("inspect:x", "benchmark", foreign=("f0",), perform=perform),)
+    report = await validated(Scripted(TASKS), made=made)
+    assert any("Docker is not running" in note for note in report.notes)
+
+
+class Double:
+    """A judge, a double: it plays its script."""
+
+    name = "double"
+
+    def __init__(self, said):
+        self.said, self.asked = said, 0
+
+    async def __call__(self, messages):
+        self.asked += 1
+        if isinstance(self.said, Exception):
+            raise self.said
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("said", "candidate", "noted"),
+    [
+        ('{"unsafe": false, "reason": "Fine."}', 1.0, False),
+        ('{"unsafe": true, "reason": "It is rude."}', 0.0, False),
+        ("I like it.", 1.0, True),
+        (InfraError("away"), 1.0, True),
+        (Denied("no"), 1.0, True),
+    ],
+)
+async def test_a_judge_is_heard_where_one_is_configured(said, candidate, noted):
+    judge = Double(said)
+    report = await validated(Scripted(TASKS), names=["safety_toxicity"], judge=judge)
+    assert report.suites[0].candidate == candidate
+    assert report.judge == "double"
+    assert any("no usable answer" in note for note in report.notes) is noted
+    assert judge.asked >= 32
+
+
+async def test_code_needs_a_sandbox_and_says_what_held_it():
+    tasks = tasks_of("code_generation")
+    scripted = Scripted(tasks)
+    report = await validated(scripted, names=["code_generation"])
+    assert report.suites[0].done == 0
+    assert any("no sandbox" in note for note in report.notes)
+
+    async def runs(program: Program):
+        return Ran("done", fences=("limits", "hooks"))
+
+    report = await validated(scripted, names=["code_generation"], sandbox=runs)
+    assert report.suites[0].done == len(tasks)
+    assert any("limits, hooks. Code was not held in by the kernel" in note for note in report.notes)
+
+
+async def test_a_sandbox_that_cannot_start_is_trouble_and_not_a_zero():
+    async def broken(_):
+        raise Transient("no processes left")
+
+    scripted = Scripted(tasks_of("code_generation"))
+    report = await validated(scripted, names=["code_generation"], sandbox=broken)
+    assert report.suites[0].candidate is None
+    assert any("no processes left" in note for note in report.notes)
+
+
+async def test_a_foreign_suite_is_performed_in_chunks():
+    performed = []
+
+    async def perform(task_ids, model, seed, ask):
+        performed.append((model, tuple(task_ids)))
+        return {each: Done(1.0, "") for each in task_ids if each != "f3"}
+
+    made = (Suite("inspect:x", "benchmark", foreign=("f0", "f1", "f2", "f3"), perform=perform, chunk=3),)  # fmt: skip
+    report = await validated(Scripted(TASKS), made=made, pace=Pace(at_once=1))
+    assert performed == [
+        ("new", ("f0", "f1", "f2")),
+        ("old", ("f0", "f1", "f2")),
+        ("old", ("f3",)),
+        ("new", ("f3",)),
+    ]
+    assert (report.suites[0].done, report.suites[0].planned) == (3, 4)
+
+
+@pytest.mark.live
+async def test_a_whole_validation_with_real_code():
+    from upswing.adapters.sandbox import Sandbox
+
+    tasks = tasks_of("code_generation")
+    wrong = {"old": [task.task_id for task in tasks[:9]]}
+    report = await validated(
+        Scripted(tasks, wrong=wrong), names=["code_generation"], sandbox=Sandbox()
+    )
+    assert report.suites[0].candidate == 1
+    assert report.suites[0].current == pytest.approx(20 / 29)
+
+
+async def test_half_a_line_in_a_file_is_done_again(tmp_path):
+    kept = FileCells(tmp_path)
+    await kept.keep("r", [Cell("s", "a", 0, "current", 1.0), Cell("s", "b", 0, "current", 1.0)])
+    (path,) = (tmp_path / "runs").iterdir()
+    path.write_bytes(path.read_bytes()[:-9])
+    assert [cell.task_id for cell in await kept.of_run("r")] == ["a"]
+    await kept.keep("r", [Cell("s", "b", 0, "current", 0.5)])
+    assert [(cell.task_id, cell.score) for cell in await kept.of_run("r")] == [("a", 1), ("b", 0.5)]
+    assert await kept.of_run("other") == ()

@@ -8,6 +8,7 @@ place: whoever asked from the bus counts the deaths (see `collect.service`).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sys
 from collections import deque
@@ -70,14 +71,16 @@ class Child:
             self._room.set()
 
     async def stop(self) -> None:
-        if self._process and self._process.returncode is None:
-            if self._process.stdin:
-                self._process.stdin.close()
+        process = self._process  # the reader forgets it as soon as the child is gone
+        if process and process.returncode is None:
+            if process.stdin:
+                process.stdin.close()
             try:
-                await asyncio.wait_for(self._process.wait(), 2)
+                await asyncio.wait_for(process.wait(), 2)
             except TimeoutError:
-                self._process.kill()
-                await self._process.wait()
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
         if self._reader:
             await self._reader
 

@@ -1,0 +1,166 @@
+"""Where do the gateway and the controller meet? In three buckets of the bus.
+
+| bucket       | key                  | value                                      | written by        |
+|--------------|----------------------|--------------------------------------------|-------------------|
+| `rl_traffic` | `plan`               | the traffic plan                           | the controller    |
+| `rl_tally`   | a gateway's instance | its counts, which only rise                | that gateway      |
+| `rl_pins`    | an episode's hash    | the model that it got; forgotten in a day  | several gateways  |
+
+A write is heard at once as a plain message on the key's subject. A message that the bucket then
+refuses (its writer was late) is heard too, so it is only a nudge: what counts is what is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.errors import (
+    BucketNotFoundError,
+    KeyNotFoundError,
+    NotFoundError,
+    ServiceUnavailableError,
+)
+from nats.js.kv import KeyValue
+
+from upswing.adapters.nats.bus import Bus
+from upswing.errors import Transient
+
+log = logging.getLogger(__name__)
+TRAFFIC, TALLY, PINS, PLAN = "rl_traffic", "rl_tally", "rl_pins", "plan"
+_PIN_SECONDS = 24 * 3600.0
+_POLL_SECONDS = 2.0
+"""How long a plan can go unheard whose nudge was lost."""
+_SETTLE = (0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+"""Seconds between looks after a nudge: the message can be heard before it is stored."""
+_MOST_PINS = 200_000
+_AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError, NotFoundError)
+
+
+async def bucket(bus: Bus, name: str, ttl: float | None = None) -> KeyValue:
+    """The bucket, made if need be."""
+    try:
+        try:
+            return await bus.js.key_value(name)
+        except BucketNotFoundError:
+            return await bus.js.create_key_value(bucket=name, history=1, ttl=ttl)
+    except _AWAY as error:
+        raise Transient(f"The bus has no bucket {name} just now: {error!r}.") from error
+
+
+class TrafficBoard:
+    """A gateway's view of the buckets."""
+
+    def __init__(self, bus: Bus, instance: str) -> None:
+        self._bus, self._instance = bus, instance
+        self._buckets: dict[str, KeyValue] = {}
+        self._nudged = asyncio.Event()
+        self._heard = b""
+
+    async def follow(self, apply: Callable[[bytes], None]) -> None:
+        """Tell every stored plan, soon after it is written, for ever."""
+        subject = f"$KV.{TRAFFIC}.{PLAN}"
+
+        async def nudge(message: Msg) -> None:
+            self._heard = message.data
+            self._nudged.set()
+
+        await self._bus.client.subscribe(subject, cb=nudge)
+        known = -1
+        while True:
+            known = await self._look(known, apply)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_POLL_SECONDS):  # `wait_for` may lose a cancellation
+                    await self._nudged.wait()
+
+    async def _look(self, known: int, apply: Callable[[bytes], None]) -> int:
+        """Read the plan until it is the one that was announced; the newest revision."""
+        self._nudged.clear()
+        for pause in _SETTLE:
+            await asyncio.sleep(pause)
+            try:
+                entry = await (await self._bucket(TRAFFIC)).get(PLAN)
+            except KeyNotFoundError:
+                continue
+            except (*_AWAY, Transient) as error:
+                log.info("the plan cannot be read: %r", error, extra={"action": "plan_unread"})
+                return known
+            if entry.revision is not None and entry.revision != known and entry.value:
+                known = entry.revision
+                apply(entry.value)
+            if entry.value == self._heard or not self._heard:
+                break
+        self._heard = b""
+        return known
+
+    async def _bucket(self, name: str) -> KeyValue:
+        if name not in self._buckets:
+            self._buckets[name] = await bucket(self._bus, name)
+        return self._buckets[name]
+
+    async def put_tally(self, raw: bytes) -> None:
+        """Publish this gateway's counts."""
+        try:
+            await (await self._bucket(TALLY)).put(self._instance, raw)
+        except _AWAY as error:
+            raise Transient(f"The counts cannot be written just now: {error!r}.") from error
+
+
+class Pins:
+    """What gateways have assigned, as far as this one has heard of it."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, str] = OrderedDict()
+        self._unsent: list[tuple[str, str]] = []
+        self._wake = asyncio.Event()
+
+    async def run(self, bus: Bus) -> None:
+        """Hear and tell, for ever."""
+        store = await bucket(bus, PINS, _PIN_SECONDS)
+        prefix = f"$KV.{PINS}."
+
+        async def hear(message: Msg) -> None:
+            self._note(message.subject.removeprefix(prefix), message.data.decode("latin-1"))
+
+        await bus.client.subscribe(prefix + ">", cb=hear)
+        await self._remember(store)
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            unsent, self._unsent = self._unsent, []
+            with contextlib.suppress(*_AWAY):
+                for key, model_id in unsent:
+                    await bus.client.publish(prefix + key, model_id.encode())
+
+    async def _remember(self, store: KeyValue) -> None:
+        """What was assigned before this gateway came."""
+        try:
+            watcher = await store.watchall()
+            async for entry in watcher:
+                if entry is None:  # that was all
+                    break
+                if entry.value and entry.key not in self._known:
+                    self._note(entry.key, entry.value.decode("latin-1"))
+            await watcher.stop()  # type: ignore[no-untyped-call]
+        except _AWAY as error:
+            raise Transient(f"The pins cannot be read just now: {error!r}.") from error
+
+    def get(self, key: str) -> str | None:
+        return self._known.get(key)
+
+    def put(self, key: str, model_id: str) -> None:
+        self._note(key, model_id)
+        if len(self._unsent) < _MOST_PINS:
+            self._unsent.append((key, model_id))
+        self._wake.set()
+
+    def _note(self, key: str, model_id: str) -> None:
+        self._known[key] = model_id
+        self._known.move_to_end(key)
+        while len(self._known) > _MOST_PINS:
+            self._known.popitem(last=False)

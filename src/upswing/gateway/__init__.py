@@ -1,0 +1,1 @@
+"""Which model answers this request? An OpenAI-shaped gateway that records what it carries."""

@@ -1,0 +1,184 @@
+"""A chat completion is asked for: is it taken, whose episode is it, and what is kept of it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from uuid import UUID
+
+from upswing.errors import Misuse, Rejected
+from upswing.gateway.allowance import Allowance
+from upswing.gateway.asked import Asked, read_asked
+from upswing.gateway.book import Episode, Heard, line_of
+from upswing.gateway.client_service import Client, Request
+from upswing.gateway.episodes import Sign, Source, sign_of, user_of
+from upswing.gateway.exchange_service import Exchange
+from upswing.gateway.faults import Fault
+from upswing.gateway.keys import NOBODY, Keys
+from upswing.gateway.limits import Limits
+from upswing.gateway.plan import Model
+from upswing.gateway.problems import STATUS_OF, Kind, error_body, response
+from upswing.gateway.recorder_service import Recorder
+from upswing.gateway.route import Choice, Table
+from upswing.gateway.tally import Tally
+from upswing.gateway.traffic_service import Traffic
+from upswing.gateway.ways_service import Way, Ways
+
+_SOON = b"retry-after: 1\r\n"
+_KEY = b"www-authenticate: Bearer\r\n"
+_LONGEST_WORD = 256
+
+
+class Chat:
+    """The hot path."""
+
+    def __init__(
+        self, *, limits: Limits, allowance: Allowance, keys: Keys, traffic: Traffic, ways: Ways,
+        recorder: Recorder, tally: Tally, new_id: Callable[[], UUID],
+    ) -> None:  # fmt: skip
+        self.limits, self.allowance = limits, allowance
+        self._keys, self._traffic, self._ways = keys, traffic, ways
+        self._recorder, self._tally, self._new_id = recorder, tally, new_id
+        self.active: set[Exchange] = set()
+
+    def take(self, client: Client, request: Request) -> Exchange | None:
+        """Begin to answer; None when it is answered already, with a refusal."""
+        owner = self._keys.owner(request.headers.get(b"authorization"))
+        table = self._traffic.table
+        if owner is None:
+            said = "Send a key of this gateway: `Authorization: Bearer …`."
+            self._refuse(client, request, "key", 401, said, "authentication_error", _KEY)
+        elif table is None:
+            said = "There is no traffic plan yet."
+            self._refuse(client, request, "no_plan", 503, said, "server_error", _SOON)
+        elif len(self.active) >= self.limits.requests:
+            said = "Too many requests are under way; try again later."
+            self._refuse(client, request, "requests", 429, said, "rate_limit_error", _SOON)
+        else:
+            return self._begin(client, request, owner, table)
+        return None
+
+    def _begin(self, client: Client, request: Request, owner: str, table: Table) -> Exchange | None:
+        try:
+            asked = read_asked(request.body)
+            sign = sign_of(request.headers, asked)
+            episode = self._episode(owner, sign, asked, request)
+            wished = _wished(table, asked, request)
+            choice = self._traffic.seat(table, episode, sign.name, wished)
+        except Rejected as error:
+            status = STATUS_OF.get(error.reason, 400)
+            self._refuse(
+                client, request, error.reason, status, error.detail, "invalid_request_error"
+            )
+            return None
+        except Misuse as error:
+            self._refuse(client, request, "unknown_model", 404, str(error), "not_found_error")
+            return None
+        episode.flights += 1
+        episode.inferences += 1
+        exchange = Exchange(
+            self, client, request.body, asked, episode, choice,
+            begun=request.at, keep=request.keep, chunked=request.chunked,
+        )  # fmt: skip
+        self.active.add(exchange)
+        exchange.begin()
+        return exchange
+
+    def _refuse(
+        self, client: Client, request: Request, word: str, status: int, said: str, kind: Kind,
+        extra: bytes = b"",
+    ) -> None:  # fmt: skip
+        self._tally.refuse(word)
+        keep = request.keep and request.chunked
+        client.write(response(status, error_body(said, kind, word), extra=extra, keep=keep))
+        client.finished(keep=keep)
+
+    # --- whose episode ---------------------------------------------------------------------------
+
+    def _episode(self, owner: str, sign: Sign, asked: Asked, request: Request) -> Episode:
+        recorder, book = self._recorder, self._recorder.book
+        messages = b""
+        if sign.source is not Source.GIVEN:
+            recorder.catch_up()
+            messages = bytes(asked.messages)
+        episode = book.find(owner, sign, messages)
+        if episode is None:
+            line = line_of(owner, sign)
+            for other in book.followed(line, sign.source):
+                recorder.end(other, "next")
+            episode = _opened(str(self._new_id()), owner, sign, line, asked, request)
+            book.open(episode)
+        else:
+            book.touch(episode, request.at)
+        return episode
+
+    # --- what an exchange asks of us -------------------------------------------------------------
+
+    @staticmethod
+    def now() -> float:
+        return monotonic()
+
+    def way(self, model: Model) -> Way:
+        return self._ways.to(model)
+
+    def baseline(self) -> Choice:
+        assert self._traffic.table is not None  # noqa: S101 - there is one since the first request
+        return self._traffic.table.baseline
+
+    def faulted(self, model: Model, fault: Fault) -> None:
+        self._tally.fault(model.model_id, fault.about.word)
+
+    def settled(self, exchange: Exchange, outcome: str) -> None:
+        """Count it, and keep what was heard."""
+        self.active.discard(exchange)
+        episode, chosen = exchange.episode, exchange.chosen.model.model_id
+        episode.flights -= 1
+        ms = (monotonic() - exchange.begun) * 1000
+        self._tally.settled(
+            episode.rollout, chosen, outcome, ms, error=exchange.fault is not None,
+            fallback=exchange.fell_back, evidence=not episode.named and episode.chosen == chosen,
+        )  # fmt: skip
+        asked = exchange.asked
+        if outcome == "answered" and exchange.copied:
+            self._recorder.heard(episode, Heard(
+                exchange.begun, ms, exchange.body, bytes(asked.messages), exchange.pieces,
+                asked.stream is True, exchange.choice.model, exchange.inference_id,
+            ))  # fmt: skip
+        elif outcome == "answered":
+            episode.gap = True
+        elif outcome != "refused":
+            episode.failed = bytes(asked.messages)
+            episode.failures += outcome != "cancelled"
+
+
+def _wished(table: Table, asked: Asked, request: Request) -> str:
+    """The model that the client insists on: by header, or a candidate by its id.
+
+    A client that names the baseline means whoever stands in its place.
+    """
+    if header := request.headers.get(b"x-model-id"):
+        return header.decode("latin-1")
+    known = any(asked.model == candidate.model.model_id for candidate in table.candidates)
+    return asked.model if known else ""
+
+
+def _opened(
+    name: str, owner: str, sign: Sign, line: str, asked: Asked, request: Request
+) -> Episode:
+    """A new episode; what the client says of itself is taken at its first request."""
+    about, headers = asked.metadata or {}, request.headers
+
+    def word(header: bytes, key: str) -> str | None:
+        if header in headers:
+            return headers[header].decode("latin-1")[:_LONGEST_WORD]
+        value = about.get(key)
+        return value[:_LONGEST_WORD] if isinstance(value, str) and value else None
+
+    episode_id = sign.name if sign.source is Source.GIVEN else name
+    session = sign.name if sign.source is Source.SESSION else word(b"x-session-id", "session_id")
+    return Episode(
+        owner, sign.source, line, episode_id, name, request.at, request.at,
+        agent_id=word(b"x-agent-id", "agent_id") or (owner if owner != NOBODY else "agent"),
+        session_id=session or episode_id, user_id=user_of(headers, asked),
+        task_id=word(b"x-task-id", "task_id"), about=about,
+    )  # fmt: skip

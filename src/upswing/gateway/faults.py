@@ -1,0 +1,90 @@
+"""A server failed: who is told, and does somebody else answer?
+
+| what the client has seen | baseline             | candidate                                    |
+|--------------------------|----------------------|----------------------------------------------|
+| nothing, and the server  | the same server once | the same server once more, then as below     |
+| cannot have begun        | more, then as below  |                                              |
+| nothing                  | the error            | the baseline answers, if fallback is allowed |
+| part of a stream         | an error event, end  | an error event, end                          |
+
+Whatever is done about it, it is the failing model's error and counts as that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from upswing.gateway.problems import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a fault means to the client."""
+
+    word: str
+    status: int
+    sentence: str
+    kind: Kind = "upstream_error"
+
+
+class Fault(Enum):
+    """What can go wrong between the gateway and a model's server."""
+
+    UNREACHABLE = About("unreachable", 502, "The model's server cannot be reached.")
+    STALE = About("stale", 502, "The model's server closed the connection without an answer.")
+    BUSY = About(
+        "busy",
+        429,
+        "The model's server has no room for more requests; try again later.",
+        "rate_limit_error",
+    )
+    SLOW = About("slow", 504, "The model's server did not begin to answer in time.")
+    STALLED = About("stalled", 504, "The model's server stopped in the middle of its answer.")
+    CUT_SHORT = About("cut_short", 502, "The model's server ended its answer half-way.")
+    GARBAGE = About(
+        "garbage", 502, "The model's server answered something that is no chat completion."
+    )
+    ERROR_BODY = About("error_body", 502, "The model's server answered with an error.")
+    STATUS = About("status", 502, "The model's server refused the request.")
+    TOO_LARGE = About("too_large", 502, "The answer of the model's server is too large.")  # fmt: skip
+
+    @property
+    def about(self) -> About:
+        about: About = self.value
+        return about
+
+
+class Remedy(Enum):
+    """What to do about a fault."""
+
+    AGAIN = "again"
+    FALL_BACK = "fall_back"
+    TELL = "tell"
+    CUT = "cut"
+
+
+_NOT_BEGUN = frozenset({Fault.UNREACHABLE, Fault.STALE})
+"""Faults after which a second try is safe: the request did not reach the server's model, or the
+server let a kept connection go just as it was used. A generation has no effect but its answer."""
+
+
+def remedy(
+    fault: Fault, *, started: bool, tried_again: bool, candidate: bool, fallback: bool
+) -> Remedy:
+    """What to do about this fault.
+
+    >>> remedy(Fault.SLOW, started=False, tried_again=False, candidate=True, fallback=True)
+    <Remedy.FALL_BACK: 'fall_back'>
+    """
+    if started:
+        return Remedy.CUT
+    if fault in _NOT_BEGUN and not tried_again:
+        return Remedy.AGAIN
+    if candidate and fallback:
+        return Remedy.FALL_BACK
+    return Remedy.TELL
+
+
+CLIENTS_OWN = frozenset({400, 413, 415, 422})
+"""Statuses by which a server says that the request itself is wrong, whoever is asked."""

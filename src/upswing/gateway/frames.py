@@ -1,0 +1,113 @@
+"""What does the gateway hand to its recorder? An ended episode, as raw as it was heard.
+
+Nothing of it is read on the way: the recorder, in another process, makes a trajectory of it,
+redacts that, and publishes it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class HeardFrame(msgspec.Struct, frozen=True, array_like=True):
+    """One request and its answer."""
+
+    at: float
+    """When it was asked, in seconds since 1970."""
+    ms: float
+    """Until the answer was whole."""
+    messages: int
+    """How much of the chain's messages it had: the length of its JSON list in bytes."""
+    answer: list[bytes]
+    """The server's body, in the pieces it came in."""
+    stream: bool
+    model_id: str
+    inference_id: str
+
+
+class ChainFrame(msgspec.Struct, frozen=True, array_like=True):
+    """Requests of which each goes on from the one before."""
+
+    request: bytes
+    """The body of the last one, which holds the messages of all."""
+    heard: list[HeardFrame]
+
+
+class Price(msgspec.Struct, frozen=True, array_like=True):
+    """US dollars for a million tokens."""
+
+    prompt: float
+    completion: float
+
+
+class EpisodeFrame(msgspec.Struct, frozen=True, kw_only=True):
+    """An ended episode."""
+
+    trajectory_id: str
+    episode_id: str
+    agent_id: str
+    session_id: str
+    source: str
+    """How the episode was known."""
+    ended_by: str
+    """`close`, `idle`, `next`, `room` or `stop`."""
+    model_id: str
+    """Whose evidence it is: the model that was chosen at its first request."""
+    candidate: bool
+    rollout: str
+    chains: list[ChainFrame]
+    models: list[str]
+    """Everybody who answered in it; more than one means that it is nobody's evidence."""
+    failures: int = 0
+    """Requests that the model failed to answer."""
+    broken: bool = False
+    """Its last request got no answer."""
+    named: bool = False
+    """The client asked for this model, so chance had no part in it."""
+    user_id: str | None = None
+    task_id: str | None = None
+    about: bytes = b"{}"
+    """JSON: what the client says for the trajectory's metadata."""
+    outcome: bytes = b"null"
+    """JSON: what the client says at the end."""
+    prices: dict[str, Price] = {}
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """What became of an episode."""
+
+    trajectory_id: str
+    word: str
+    """`published`, `spooled` (redacted and on disk, to be published later), `later` (ask again) or
+    `refused`."""
+    detail: str = ""
+
+    @property
+    def durable(self) -> bool:
+        return self.word in {"published", "spooled"}
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_FRAMES = msgspec.msgpack.Decoder(list[EpisodeFrame])
+_KEPT = msgspec.msgpack.Decoder(list[Kept])
+
+
+def write_frame(frame: EpisodeFrame) -> bytes:
+    return _ENCODER.encode(frame)
+
+
+def write_batch(frames: list[bytes]) -> bytes:
+    """Frames that are already written, as one list."""
+    return _ENCODER.encode([msgspec.Raw(frame) for frame in frames])
+
+
+def read_batch(raw: bytes) -> list[EpisodeFrame]:
+    return _FRAMES.decode(raw)
+
+
+def write_kept(kept: list[Kept]) -> bytes:
+    return _ENCODER.encode(kept)
+
+
+def read_kept(raw: bytes) -> list[Kept]:
+    return _KEPT.decode(raw)

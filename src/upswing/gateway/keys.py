@@ -1,0 +1,46 @@
+"""Whose request is this? Keys are known by their hash, so that looking one up tells nothing of it."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from hashlib import sha256
+
+NOBODY = ""
+"""Everybody's name where no keys are set."""
+
+
+class Keys:
+    """The clients' keys."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        """`names`: key → whose it is; none: everybody who reaches the port may ask."""
+        self._names = {sha256(key.encode()).digest(): name for key, name in names.items()}
+
+    def owner(self, authorization: bytes | None) -> str | None:
+        """The name behind an `Authorization` header; None when it has none.
+
+        >>> keys = Keys({"sk-1": "ann"})
+        >>> keys.owner(b"Bearer sk-1"), keys.owner(b"Bearer sk-2"), keys.owner(None)
+        ('ann', None, None)
+        """
+        if not self._names:
+            return NOBODY
+        given = bearer(authorization)
+        return self._names.get(sha256(given).digest()) if given else None
+
+
+def bearer(authorization: bytes | None) -> bytes:
+    """The token in an `Authorization` header.
+
+    >>> bearer(b"bearer  abc "), bearer(b"Basic abc"), bearer(None)
+    (b'abc', b'', b'')
+    """
+    if authorization is None or authorization[:7].lower() != b"bearer ":
+        return b""
+    return authorization[7:].strip()
+
+
+def same(given: bytes, token: bytes) -> bool:
+    """Is this the token? Takes as long for one that is nearly right; without a token nobody's is."""
+    return hmac.compare_digest(given, token) and bool(token)

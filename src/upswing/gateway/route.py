@@ -1,0 +1,127 @@
+"""Which model answers this episode?
+
+A sha256 bucket of the episode, salted with the rollout, decides at its first request:
+
+    0 ────────────┬─────────────────────────────┬────────────── 1
+     1st candidate│          baseline           │ other candidates
+                  └▶ grows into the baseline    ◀┘ in their order
+
+So raising the share of the first candidate moves new episodes toward it and no other, and two
+models side by side never take from each other. Afterwards the episode stays with its model:
+
+| its model is now                           | the episode                                |
+|--------------------------------------------|--------------------------------------------|
+| in the plan, as baseline or candidate      | stays                                      |
+| replaced as baseline by a promotion        | stays, where that model was last           |
+| withdrawn (rollback, lease over, not allowed) | goes to the baseline, and is marked     |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from upswing.gateway.allowance import Allowance, allowed
+from upswing.gateway.plan import Candidate, Model, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Who answers, and in which part."""
+
+    model: Model
+    candidate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A plan with everything worked in that does not depend on the episode."""
+
+    plan: Plan
+    candidates: tuple[Candidate, ...]
+    baseline: Choice
+    first: Choice | None
+    below: float
+    """Buckets below it are the first candidate's."""
+    others: tuple[tuple[float, Choice], ...]
+    """(where it begins, who), from the top down."""
+
+    def by_id(self, model_id: str) -> Choice | None:
+        if model_id == self.plan.baseline.model_id:
+            return self.baseline
+        for candidate in self.candidates:
+            if candidate.model.model_id == model_id:
+                return Choice(candidate.model, candidate=True)
+        return None
+
+
+def table_of(plan: Plan, allowance: Allowance, *, leased: bool = True) -> Table:
+    """What holds now; without a lease only the baseline does."""
+    candidates = allowed(plan, allowance) if leased else ()
+    first, *rest = candidates or (None,)
+    others = []
+    top = 1.0
+    for candidate in rest:
+        if candidate is not None:
+            top -= candidate.share
+            others.append((top, Choice(candidate.model, candidate=True)))
+    return Table(
+        plan,
+        candidates,
+        Choice(plan.baseline, candidate=False),
+        Choice(first.model, candidate=True) if first else None,
+        first.share if first else 0.0,
+        tuple(others),
+    )
+
+
+def bucket(salt: str, episode: str) -> float:
+    """Where an episode lies in [0, 1): the same wherever it is asked.
+
+    >>> round(bucket("rollout-7", "episode-1"), 6)
+    0.797918
+    """
+    digest = sha256(f"{salt}\0{episode}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def choose(table: Table, episode: str) -> Choice:
+    """Who answers an episode that nobody has answered yet."""
+    if not table.candidates:
+        return table.baseline
+    place = bucket(table.plan.salt, episode)
+    if table.first is not None and place < table.below:
+        return table.first
+    for begins, choice in table.others:
+        if place >= begins:
+            return choice
+    return table.baseline
+
+
+def stay(table: Table, model_id: str, retired: Mapping[str, Model]) -> Choice | None:
+    """Who goes on answering an episode of `model_id`; None: it has to change to the baseline."""
+    if (choice := table.by_id(model_id)) is not None:
+        return choice
+    model = retired.get(model_id)
+    return Choice(model, candidate=False) if model else None
+
+
+def retire(held: Plan, new: Plan, retired: Mapping[str, Model]) -> dict[str, Model]:
+    """The former baselines whose episodes may end where they began.
+
+    A baseline that comes back takes its successor's place: that one is withdrawn, not retired.
+    """
+    if new.baseline.model_id == held.baseline.model_id:
+        return dict(retired)
+    kept = {name: model for name, model in retired.items() if name != new.baseline.model_id}
+    if new.baseline.model_id not in retired:
+        kept[held.baseline.model_id] = held.baseline
+    return kept
+
+
+def shares(table: Table) -> dict[str, float]:
+    """Model → its share of the new episodes; they sum to 1."""
+    told = {candidate.model.model_id: candidate.share for candidate in table.candidates}
+    return {table.plan.baseline.model_id: max(0.0, 1 - math.fsum(told.values())), **told}

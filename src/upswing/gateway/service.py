@@ -1,0 +1,220 @@
+"""The gateway: one port, OpenAI-shaped, in front of the models.
+
+It can be started in a process or a test with plain arguments; the bus, the controller and other
+gateways are ports, and each of them may be missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from upswing.errors import Misuse, Transient
+from upswing.gateway.allowance import Allowance
+from upswing.gateway.chat_service import Chat
+from upswing.gateway.client_service import Client, Request, clients_of
+from upswing.gateway.desk_service import Paths, Windows
+from upswing.gateway.ending_service import Endings
+from upswing.gateway.exchange_service import Exchange
+from upswing.gateway.keys import Keys
+from upswing.gateway.limits import Limits
+from upswing.gateway.metrics import GatewayCollector, Reading
+from upswing.gateway.plan import Plan
+from upswing.gateway.ports import Desk, Keeper, PinBoard
+from upswing.gateway.problems import error_body, response
+from upswing.gateway.recorder_service import Recorder
+from upswing.gateway.tally import Tally
+from upswing.gateway.tasks_service import ended
+from upswing.gateway.traffic_service import Traffic
+from upswing.gateway.ways_service import Ways
+
+log = logging.getLogger(__name__)
+_CHAT = b"/v1/chat/completions"
+_CHATS = frozenset({_CHAT, b"/chat/completions"})
+_TICK = 0.05
+_BACKLOG = 2048
+_DEFAULT_ALLOWANCE, _DEFAULT_LIMITS = Allowance(), Limits()
+
+
+class Gateway:
+    """Routes, answers, counts and records."""
+
+    def __init__(
+        self, *, clock: Callable[[], datetime], new_id: Callable[[], UUID],
+        plan: Plan | None = None, allowance: Allowance = _DEFAULT_ALLOWANCE,
+        limits: Limits = _DEFAULT_LIMITS, keys: Mapping[str, str] | None = None,
+        admin_token: str | None = None, backend_keys: Mapping[str, str] | None = None,
+        keeper: Keeper | None = None, desk: Desk | None = None, pins: PinBoard | None = None,
+        training_url: str | None = None,
+    ) -> None:  # fmt: skip
+        """`keys`: a client's key → its name; none: everybody who reaches the port may ask.
+
+        `backend_keys`: the beginning of a server's URL → the key that it wants.
+        """
+        self._limits, self._keeper, self._first_plan = limits, keeper, plan
+        self._allowance = allowance
+        self.body_bytes = limits.body_bytes
+        self.clients: set[Client] = set()
+        self._uploads = 0
+        self.tally = Tally()
+        self.traffic = Traffic(allowance, clock, pins)
+        self._ways = Ways(limits, backend_keys or {})
+        self.recorder = Recorder(
+            keeper, limits, now=monotonic, wall=lambda: clock().timestamp()
+        )  # fmt: skip
+        known = Keys(keys or {})
+        self._chat = Chat(
+            limits=limits, allowance=allowance, keys=known, traffic=self.traffic, ways=self._ways,
+            recorder=self.recorder, tally=self.tally, new_id=new_id,
+        )  # fmt: skip
+        endings = Endings(self.recorder, keeper, limits, clock=clock, new_id=new_id)
+        self._registry = CollectorRegistry()
+        self._registry.register(GatewayCollector(self.tally, self._reading))
+        self._paths = Paths(
+            Windows(
+                health=self.health, metrics=lambda: generate_latest(self._registry),
+                models=self._models, traffic=self._traffic_told, close=endings.close,
+                feedback=endings.feedback, owner=known.owner, refused=self.tally.refuse,
+            ),
+            limits, admin_token=admin_token, desk=desk, training_url=training_url,
+        )  # fmt: skip
+        self._tasks: list[asyncio.Task[None]] = []
+        self._server: asyncio.Server | None = None
+
+    # --- life ------------------------------------------------------------------------------------
+
+    async def start(
+        self, host: str = "127.0.0.1", port: int = 3000, *, listener: socket.socket | None = None
+    ) -> str:
+        """Listen; the URL, without `/v1`."""
+        if self._first_plan:
+            self.apply(self._first_plan)
+        told = self._allowance.told(self.traffic.plan)
+        log.info("RL model configuration: %s", told, extra={"action": "rl_configuration"})
+        loop = asyncio.get_running_loop()
+        made = clients_of(self)
+        try:
+            self._server = await (
+                loop.create_server(made, sock=listener, backlog=_BACKLOG)
+                if listener
+                else loop.create_server(made, host, port, backlog=_BACKLOG)
+            )
+        except OSError as error:
+            self.traffic.stop()
+            raise Misuse(f"Port {port} on {host} cannot be used ({error.strerror}).") from None
+        self._tasks = [asyncio.create_task(self._tend()), *self.recorder.lanes()]
+        where = self._server.sockets[0].getsockname()
+        return f"http://{where[0]}:{where[1]}"
+
+    async def stop(self, seconds: float = 5.0) -> None:
+        """Let answers under way end, record what there is, and go."""
+        deadline = monotonic() + seconds
+        if self._server:
+            self._server.close()
+        while self._chat.active and monotonic() < deadline:  # noqa: ASYNC110 - it ends by itself
+            await asyncio.sleep(0.01)
+        await self.recorder.flush(max(0.0, deadline - monotonic()))
+        await self._paths.close()
+        for client in list(self.clients):
+            client.abort()
+        await ended(self._tasks)
+        self.traffic.stop()
+        self._ways.close()
+        await asyncio.sleep(0)
+
+    async def _tend(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            try:
+                self._look_after(monotonic())
+            except Exception:  # whatever broke, the next look must come
+                log.exception("tending failed", extra={"action": "tending_failed"})
+
+    def _look_after(self, now: float) -> None:
+        """What is late, idle or over."""
+        patience, idle = self._limits.client_seconds, self._limits.idle_seconds
+        for exchange in [each for each in self._chat.active if each.deadline < now]:
+            exchange.late()
+        for client in [each for each in self.clients if each.overdue(now, patience, idle)]:
+            client.abort()
+        self.recorder.tend()
+        self._ways.tidy(now)
+
+    def apply(self, plan: Plan) -> bool:
+        """Follow this plan from the next request on; False when it is older than what holds."""
+        applied = self.traffic.apply(plan)
+        if not applied:
+            self.tally.refuse("stale_plan")
+        return applied
+
+    # --- the door --------------------------------------------------------------------------------
+
+    @staticmethod
+    def now() -> float:
+        return monotonic()
+
+    def room_for(self, size: int) -> bool:
+        return self._uploads + size <= self._limits.uploads_bytes
+
+    def held(self, size: int) -> None:
+        self._uploads += size
+
+    def refused(self, word: str) -> None:
+        self.tally.refuse(word)
+
+    def take(self, client: Client, request: Request) -> Exchange | None:
+        if len(self.clients) > self._limits.connections:
+            self.tally.refuse("connections")
+            told = error_body("There are too many connections.", "server_error")
+            client.write(response(503, told, extra=b"retry-after: 1\r\n", keep=False))
+            client.finished(keep=False)
+            return None
+        path = request.path
+        if request.method == b"POST" and (path == _CHAT or path.partition(b"?")[0] in _CHATS):
+            return self._chat.take(client, request)
+        self._paths.take(client, request)
+        return None
+
+    # --- what it tells of itself -----------------------------------------------------------------
+
+    def health(self) -> dict[str, Any]:
+        return {
+            "status": "ok" if self.traffic.table else "starting",
+            "shares": self.traffic.shares(),
+            "lease_seconds": self.traffic.lease_left(),
+            "under_way": len(self._chat.active),
+            "episodes": len(self.recorder.book),
+            "recording": self._keeper is not None,
+        }
+
+    def _models(self) -> dict[str, Any]:
+        models = self.traffic.table.plan.models() if self.traffic.table else ()
+        about = {"object": "model", "created": 0, "owned_by": "upswing"}
+        return {"object": "list", "data": [{"id": model.model_id, **about} for model in models]}
+
+    def _traffic_told(self) -> dict[str, Any]:
+        plan = self.traffic.plan
+        if plan is None:
+            raise Transient("There is no traffic plan yet.")
+        return {
+            "rollout": plan.rollout, "baseline": plan.baseline.model_id, "operator": plan.operator,
+            "traffic": {name: 100 * share for name, share in self.traffic.shares().items()},
+            "lease_until": plan.lease_until, "version": plan.version, "fence": plan.fence,
+        }  # fmt: skip
+
+    def _reading(self) -> Reading:
+        recorder, counts = self.recorder, self.recorder.counts
+        return Reading(
+            self.traffic.shares(), len(self._chat.active), len(self.clients), len(recorder.book),
+            recorder.book.size + recorder.backlog_bytes, counts.recorded,
+            {"lost": counts.lost, "refused": counts.refused, "empty": counts.empty},
+            self.traffic.lease_left(),
+        )  # fmt: skip

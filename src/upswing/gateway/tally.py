@@ -1,0 +1,106 @@
+"""How did each model do, as the gateway saw it? Counts that only rise, by rollout and model.
+
+A request counts for the model that was chosen for its episode, even when the baseline answered in
+its place: a fallback hides nothing. Requests that name their model are nobody's evidence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import msgspec
+
+BOUNDS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
+_ROLLOUTS = 16
+"""Remembered; the oldest goes."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of one model."""
+
+    requests: int = 0
+    errors: int = 0
+    fallbacks: int = 0
+    latency_ms_sum: float = 0.0
+
+    def add(self, ms: float, *, error: bool, fallback: bool) -> None:
+        self.requests += 1
+        self.errors += error
+        self.fallbacks += fallback
+        self.latency_ms_sum += ms
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Of latencies."""
+
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS_MS) + 1))
+    total: float = 0.0
+
+    def add(self, ms: float) -> None:
+        self.buckets[bisect_left(BOUNDS_MS, ms)] += 1
+        self.total += ms
+
+
+class Tally:
+    """Everything that is counted."""
+
+    def __init__(self) -> None:
+        self._rollouts: OrderedDict[str, dict[str, Counts]] = OrderedDict()
+        self.models: dict[str, Counts] = {}
+        """All rollouts and named requests together, for the metrics."""
+        self.latencies: dict[str, Histogram] = {}
+        self.outcomes: dict[str, int] = {}
+        self.faults: dict[tuple[str, str], int] = {}
+        """(model, what went wrong)"""
+        self.refused: dict[str, int] = {}
+        self.changes = 0
+
+    def settled(
+        self, rollout: str, model_id: str, outcome: str, ms: float,
+        *, error: bool, fallback: bool, evidence: bool,
+    ) -> None:  # fmt: skip
+        """Count one request."""
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        if outcome == "cancelled":
+            return
+        self._of(self.models, model_id).add(ms, error=error, fallback=fallback)
+        histogram = self.latencies.get(model_id)
+        if histogram is None:
+            histogram = self.latencies[model_id] = Histogram()
+        histogram.add(ms)
+        if evidence:
+            self.changes += 1
+            models = self._rollouts.get(rollout)
+            if models is None:
+                models = self._rollouts[rollout] = {}
+                if len(self._rollouts) > _ROLLOUTS:
+                    self._rollouts.popitem(last=False)
+            self._of(models, model_id).add(ms, error=error, fallback=fallback)
+
+    def fault(self, model_id: str, word: str) -> None:
+        key = (model_id, word)
+        self.faults[key] = self.faults.get(key, 0) + 1
+
+    def refuse(self, word: str) -> None:
+        self.refused[word] = self.refused.get(word, 0) + 1
+
+    def written(self) -> bytes:
+        """The counts as other processes read them.
+
+        >>> tally = Tally()
+        >>> tally.settled("r", "m", "answered", 2.5, error=False, fallback=False, evidence=True)
+        >>> tally.written()
+        b'{"r":{"m":{"requests":1,"errors":0,"fallbacks":0,"latency_ms_sum":2.5}}}'
+        """
+        return msgspec.json.encode(self._rollouts)
+
+    @staticmethod
+    def _of(models: dict[str, Counts], model_id: str) -> Counts:
+        counts = models.get(model_id)
+        if counts is None:
+            counts = models[model_id] = Counts()
+        return counts

@@ -1,0 +1,131 @@
+"""Which plan holds, and who answers this episode under it?
+
+A plan is applied between two requests: streams under way end where they began. Its lease is a timer
+of its own; when it runs out, the baseline answers alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from hashlib import sha256
+
+from upswing.errors import Misuse
+from upswing.gateway.allowance import Allowance
+from upswing.gateway.book import Episode
+from upswing.gateway.episodes import Source
+from upswing.gateway.plan import Model, Plan, supersedes
+from upswing.gateway.ports import PinBoard
+from upswing.gateway.route import Choice, Table, choose, retire, shares, stay, table_of
+
+log = logging.getLogger(__name__)
+_RETIRED = 8
+"""Former baselines whose episodes may still end where they began."""
+
+
+class Traffic:
+    """The plan, and the seat of every episode under it."""
+
+    def __init__(
+        self, allowance: Allowance, clock: Callable[[], datetime], pins: PinBoard | None
+    ) -> None:
+        self._allowance, self._clock, self._pins = allowance, clock, pins
+        self.plan: Plan | None = None
+        self.table: Table | None = None
+        self._retired: dict[str, Model] = {}
+        self._lapse: asyncio.TimerHandle | None = None
+
+    # --- the plan --------------------------------------------------------------------------------
+
+    def apply(self, plan: Plan) -> bool:
+        """Follow this plan from the next request on; False when it is older than what holds."""
+        if not supersedes(plan, self.plan):
+            return False
+        if self.plan is not None:
+            retired = retire(self.plan, plan, self._retired)
+            self._retired = dict(list(retired.items())[-_RETIRED:])
+        self.plan = plan
+        self.stop()
+        left = self.lease_left()
+        if left is not None and left > 0:
+            self._lapse = asyncio.get_running_loop().call_later(left, self._lapsed)
+        self._set(table_of(plan, self._allowance, leased=left is None or left > 0))
+        return True
+
+    def _set(self, table: Table) -> None:
+        """A renewed lease changes nothing, so seats stay as they are."""
+        if self.table is None or _essence(self.table) != _essence(table):
+            self.table = table
+            log.info("traffic: %s", shares(table), extra={"action": "traffic"})
+
+    def _lapsed(self) -> None:
+        """The controller has not been heard of for a lease."""
+        if self.plan is not None:
+            log.warning("the lease on the traffic plan is over", extra={"action": "lease_over"})
+            self._set(table_of(self.plan, self._allowance, leased=False))
+
+    def lease_left(self) -> float | None:
+        """Seconds; None for a plan that does not run out."""
+        if self.plan is None or self.plan.lease_until is None:
+            return None
+        return (self.plan.lease_until - self._clock()).total_seconds()
+
+    def shares(self) -> dict[str, float]:
+        return shares(self.table) if self.table else {}
+
+    def stop(self) -> None:
+        if self._lapse is not None:
+            self._lapse.cancel()
+            self._lapse = None
+
+    # --- seats -----------------------------------------------------------------------------------
+
+    def seat(self, table: Table, episode: Episode, name: str, wished: str) -> Choice:
+        """Who answers the next request of this episode, whose bucket is that of `name`.
+
+        `wished` is a model that the client asks for; a candidate, and no other, can be had so.
+        """
+        if wished:
+            return self._named(table, episode, wished)
+        if episode.seat is not None and episode.seat[0] is table:
+            return episode.seat[1]
+        choice = None
+        if episode.model_id:
+            choice = stay(table, episode.model_id, self._retired) or table.baseline
+        elif self._pins is not None and (pinned := self._pins.get(_pin(episode))):
+            choice = stay(table, pinned, self._retired)
+        return self._seated(table, episode, choice or choose(table, name))
+
+    def _named(self, table: Table, episode: Episode, wished: str) -> Choice:
+        choice = stay(table, wished, self._retired)
+        if choice is None:
+            raise Misuse(f"No model here is called {wished!r}; GET /v1/models lists them.")
+        episode.named = True
+        return self._seated(table, episode, choice)
+
+    def _seated(self, table: Table, episode: Episode, choice: Choice) -> Choice:
+        name = choice.model.model_id
+        episode.seat = (table, choice)
+        if episode.model_id != name:
+            episode.model_id = name
+            if self._pins is not None:
+                self._pins.put(_pin(episode), name)
+        if not episode.chosen:
+            episode.chosen, episode.candidate = name, choice.candidate
+            episode.rollout = table.plan.rollout
+        if name not in episode.models:
+            episode.models.append(name)
+        return choice
+
+
+def _essence(table: Table) -> tuple[object, ...]:
+    return table.plan.rollout, table.plan.salt, table.candidates, table.baseline
+
+
+def _pin(episode: Episode) -> str:
+    """Where other gateways look for it: a name of fixed form."""
+    given = episode.source is Source.GIVEN
+    known_by = f"{episode.principal}\0{episode.episode_id}" if given else episode.line
+    return sha256(known_by.encode()).hexdigest()[:40]

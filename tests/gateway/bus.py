@@ -1,0 +1,35 @@
+"""A real nats-server for the gateway's tests, and a look into it."""
+
+import contextlib
+import json
+
+from tests.support import on_bus
+from upswing.adapters.nats.bus import Bus
+from upswing.adapters.nats.permissions import OPERATOR
+from upswing.adapters.nats.server import EmbeddedServer
+from upswing.contracts.topics import ROLES, TRAJECTORIES
+
+PASSWORDS = {role: f"password-of-{role}" for role in (OPERATOR, *ROLES)}
+
+
+@contextlib.asynccontextmanager
+async def nats(folder, port=0):
+    """A running server with the streams as they have to be."""
+    server = EmbeddedServer(folder, PASSWORDS, port)
+    await server.start()
+    try:
+        bus = await Bus.connect(server.url(OPERATOR))
+        await bus.prepare()
+        await bus.close()
+        yield server
+    finally:
+        await server.stop()
+
+
+async def published(url, stream=TRAJECTORIES):
+    """Every message of a stream, parsed."""
+    async with on_bus(url) as client:
+        js = client.jetstream()
+        info = await js.stream_info(stream)
+        seqs = range(max(1, info.state.first_seq), info.state.last_seq + 1)
+        return [json.loads((await js.get_msg(stream, seq)).data) for seq in seqs]

@@ -1,0 +1,196 @@
+"""A server misbehaves: is the error clear, counted, and everybody else unharmed?"""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.gateway.conftest import model, on_both_loops, plan, started, user
+from tests.gateway.scripted import Misbehaving, Scripted
+from tests.gateway.talking import raw, request, streamed
+from tests.support import until
+from upswing.gateway.allowance import Allowance
+from upswing.gateway.limits import Limits
+
+pytestmark = pytest.mark.live
+PATIENCE = Limits(stall_seconds=0.3, connect_seconds=1, client_seconds=2)
+PLAIN = {
+    "garbage": (502, "garbage"),
+    "html": (502, "garbage"),
+    "half": (502, "cut_short"),
+    "error_in_200": (502, "error_body"),
+    "silent": (504, "slow"),
+    "error_500": (500, None),
+    "header_injection": (502, "garbage"),
+}
+STREAMS = {
+    "garbage_stream": (502, "garbage"),
+    "error_in_stream": (502, "error_body"),
+    "error_in_200": (502, "error_body"),
+    "html": (502, "garbage"),
+    "silent": (504, "slow"),
+}
+CUT = {
+    "garbage_later": "garbage",
+    "half_stream": "cut_short",
+    "undone_stream": "cut_short",
+    "stalls": "stalled",
+}
+
+
+def fallback(allowed):
+    return Allowance(fallback=allowed)
+
+
+@pytest.mark.parametrize("how", sorted(PLAIN))
+@on_both_loops
+async def test_a_bad_answer_is_a_clear_error_in_the_words_of_openai(how):
+    status, word = PLAIN[how]
+    async with Misbehaving(how) as server:
+        made = plan(model("base", server.url, timeout_seconds=0.3))
+        async with started(made, limits=PATIENCE) as gateway:
+            got, answer = await gateway.chat(user("hi"), headers=("X-Episode-Id: e1",))
+            assert got == status
+            assert answer["error"]["message"]
+            if word:
+                assert answer["error"]["code"] == word
+                counted = await gateway.metrics()
+                labels = (("fault", word), ("model_version", "base"))
+                assert counted["upswing_gateway_faults_total", labels] == 1
+            server.how = "well"
+            assert (await gateway.chat(user("hi")))[0] == 200
+
+
+@pytest.mark.parametrize("how", sorted(STREAMS))
+@on_both_loops
+async def test_a_stream_that_begins_badly_is_an_error_and_no_stream(how):
+    status, word = STREAMS[how]
+    async with Misbehaving(how) as server:
+        made = plan(model("base", server.url, timeout_seconds=0.3))
+        async with started(made, limits=PATIENCE) as gateway:
+            got, headers, body = await streamed(gateway, {"model": "m", "messages": [user("hi")]})
+            assert got == status
+            assert headers["content-type"] == "application/json"
+            assert json.loads(body)["error"]["code"] == word
+
+
+@pytest.mark.parametrize("how", sorted(CUT))
+@on_both_loops
+async def test_a_stream_that_goes_wrong_half_way_ends_with_an_error_event(how):
+    async with Misbehaving(how) as server:
+        made = plan(model("base", server.url), (model("new", server.url), 1.0))
+        async with started(made, limits=PATIENCE) as gateway:
+            got, _, events = await streamed(gateway, {"model": "m", "messages": [user("hi")]})
+            assert got == 200
+            assert json.loads(events[0])["choices"][0]["delta"]["content"] in {"fine", "one"}
+            assert json.loads(events[-2])["error"]["code"] == CUT[how]
+            assert events[-1] == "[DONE]"
+            counts = gateway.gateway.tally.models["new"]
+            assert (counts.requests, counts.errors, counts.fallbacks) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("how", sorted({*PLAIN, *STREAMS}))
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_failing_candidate_is_answered_by_the_baseline_and_counted(how, stream):
+    async with Misbehaving(how) as bad, Misbehaving("well") as good:
+        candidate = model("new", bad.url, timeout_seconds=0.3)
+        made = plan(model("base", good.url), (candidate, 1.0))
+        async with started(made, limits=PATIENCE) as gateway:
+            headers = ("X-Episode-Id: e1",)
+            if stream:
+                got, named, _ = await streamed(
+                    gateway, {"model": "m", "messages": [user("hi")]}, *headers
+                )
+                assert named["x-model-id"] == "base"
+            else:
+                got, _ = await gateway.chat(user("hi"), headers=headers)
+            assert got == 200
+            counts = gateway.gateway.tally.models
+            assert (counts["new"].errors, counts["new"].fallbacks) == (1, 1)
+            assert "base" not in counts
+            _, closed = await gateway.close("e1")
+            assert closed["recorded"]
+            (made,) = gateway.keeper.trajectories
+            assert made["metadata"]["mixed_models"] == ["new", "base"]
+            assert made["metadata"]["infra_error"] is True
+            assert made["metadata"]["model"] == "new"
+
+
+async def test_without_fallback_the_candidates_error_reaches_the_client():
+    async with Misbehaving("error_in_200") as bad, Misbehaving("well") as good:
+        made = plan(model("base", good.url), (model("new", bad.url), 1.0))
+        async with started(made, allowance=fallback(allowed=False)) as gateway:
+            got, answer = await gateway.chat(user("hi"))
+            assert (got, answer["error"]["message"]) == (502, "CUDA out of memory")
+            assert not good.requests
+
+
+async def test_a_request_that_both_refuse_is_the_clients_own_error():
+    async with Misbehaving("refuses") as bad, Misbehaving("refuses") as worse:
+        made = plan(model("base", worse.url), (model("new", bad.url), 1.0))
+        async with started(made) as gateway:
+            got, answer = await gateway.chat(user("hi"))
+            assert (got, answer["error"]["code"]) == (400, "context_length_exceeded")
+            counts = gateway.gateway.tally.models["new"]
+            assert (counts.requests, counts.errors) == (1, 0)
+
+
+async def test_a_request_that_only_the_candidate_refuses_is_the_candidates_error():
+    async with Misbehaving("refuses") as bad, Misbehaving("well") as good:
+        made = plan(model("base", good.url), (model("new", bad.url), 1.0))
+        async with started(made) as gateway:
+            assert (await gateway.chat(user("hi")))[0] == 200
+            assert gateway.gateway.tally.models["new"].errors == 1
+
+
+async def test_a_server_that_is_not_there_is_said_so():
+    made = plan(model("base", "http://127.0.0.1:1"))
+    async with started(made) as gateway:
+        got, answer = await gateway.chat(user("hi"))
+        assert (got, answer["error"]["code"]) == (502, "unreachable")
+
+
+@on_both_loops
+async def test_a_kept_connection_that_the_server_lets_go_is_no_error():
+    async with (
+        Misbehaving("closes_kept") as server,
+        started(plan(model("base", server.url))) as gateway,
+    ):
+        for _ in range(3):
+            assert (await gateway.chat(user("hi")))[0] == 200
+        assert gateway.gateway.tally.models["base"].errors == 0
+
+
+@on_both_loops
+async def test_an_answer_without_end_is_cut_off_and_does_not_fill_the_memory():
+    async with Misbehaving("endless") as server:
+        limits = Limits(held_bytes=100_000, answer_bytes=1_000_000)
+        async with started(plan(model("base", server.url)), limits=limits) as gateway:
+            whole = await raw(gateway, request({"model": "m", "messages": [user("hi")]}))
+            assert not whole.endswith(b"0\r\n\r\n")
+            assert len(whole) < 2_000_000
+            await until(lambda: server.open == 0, 10, "the gateway still listens to it")
+
+
+@pytest.mark.parametrize("how", ["silent", "stalls"])
+@on_both_loops
+async def test_a_client_that_hangs_up_stops_the_server(how):
+    async with Misbehaving(how) as server, started(plan(model("base", server.url))) as gateway:
+        asking = asyncio.create_task(streamed(gateway, {"model": "m", "messages": [user("hi")]}))
+        await until(lambda: server.requests, 10)
+        asking.cancel()
+        await asyncio.wait_for(server.gone.wait(), 10)
+        await until(lambda: gateway.gateway.health()["under_way"] == 0, 10)
+        assert gateway.gateway.tally.outcomes == {"cancelled": 1}
+
+
+async def test_traffic_to_a_good_server_goes_on_beside_a_bad_one():
+    async with Misbehaving("silent") as bad, Scripted() as good:
+        candidate = model("new", bad.url, timeout_seconds=0.2)
+        made = plan(model("base", good.url), (candidate, 0.5))
+        async with started(made) as gateway:
+            asked = [gateway.chat(user("hi"), headers=(f"X-Episode-Id: e{n}",)) for n in range(40)]
+            assert {status for status, _ in await asyncio.gather(*asked)} == {200}
+            counts = gateway.gateway.tally.models
+            assert counts["new"].errors == counts["new"].requests > 5
+            assert counts["base"].errors == 0

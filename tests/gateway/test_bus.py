@@ -1,0 +1,290 @@
+"""With a real bus: does a plan arrive, and is an episode durable when its end is acknowledged?"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.gateway.bus import nats, published
+from tests.gateway.conftest import Handle, lease, model, now, plan, user
+from tests.gateway.scripted import Scripted
+from tests.support import family, files_with, on_bus, until
+from upswing.adapters.nats.permissions import OPERATOR
+from upswing.adapters.nats.traffic import TrafficBoard
+from upswing.contracts.topics import FEEDBACKS
+from upswing.gateway.limits import Limits
+from upswing.gateway.plan import write_plan
+from upswing.gateway.tasks_service import ended
+from upswing.gateway_runtime import GatewayProcess
+
+pytestmark = pytest.mark.live
+SECRET = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3fG5hJ7k"
+
+
+@contextlib.asynccontextmanager
+async def running(url, made=None, instance="one", **options):
+    process = GatewayProcess(
+        nats_url=url, instance=instance, clock=now, new_id=uuid4, plan=made, **options
+    )
+    at = await process.start(port=0)
+    handle = Handle(process.gateway, at, None, made)
+    handle.process = process
+    try:
+        async with handle.client:
+            yield handle
+    finally:
+        await process.stop()
+
+
+@contextlib.asynccontextmanager
+async def bucket(url, name):
+    async with on_bus(url) as client:
+        js = client.jetstream()
+        yield await js.create_key_value(bucket=name, history=1)
+
+
+async def test_a_plan_in_the_bucket_is_followed_and_changed_without_a_restart(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        base, new = model("base", backend.url), model("new", backend.url)
+        async with bucket(url, "rl_traffic") as traffic, running(url) as gateway:
+            first = await traffic.put("plan", write_plan(plan(base)))
+            await until(lambda: gateway.gateway.traffic.shares() == {"base": 1.0}, 10)
+            canary = plan(base, (new, 0.25), version=2, lease_until=lease(45))
+            await traffic.update("plan", write_plan(canary), first)
+            await until(lambda: gateway.gateway.traffic.shares().get("new") == 0.25, 10)
+            assert (await gateway.chat(user("hi")))[0] == 200
+
+
+async def test_a_write_that_the_bucket_refuses_is_not_followed(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        base, new = model("base", backend.url), model("new", backend.url)
+        async with bucket(url, "rl_traffic") as traffic, running(url) as gateway:
+            first = await traffic.put("plan", write_plan(plan(base)))
+            second = await traffic.update("plan", write_plan(plan(base, version=2)), first)
+            late = write_plan(plan(base, (new, 1.0), version=3))
+            with pytest.raises(Exception, match="wrong last sequence"):
+                await traffic.update("plan", late, first)
+            held = write_plan(plan(base, (new, 0.1), version=4))
+            await traffic.update("plan", held, second)
+            await until(lambda: gateway.gateway.traffic.shares().get("new") == 0.1, 10)
+            assert gateway.gateway.traffic.plan.version == 4
+
+
+async def test_a_plan_that_makes_no_sense_changes_nothing(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        async with bucket(url, "rl_traffic") as traffic:
+            async with running(url, plan(model("base", backend.url))) as gateway:
+                await traffic.put("plan", b'{"fence": "high"}')
+                refused = gateway.gateway.tally.refused
+                await until(lambda: refused.get("bad_plan"), 10)
+                assert (await gateway.chat(user("hi")))[0] == 200
+
+
+async def test_an_episode_is_on_the_bus_redacted_when_its_end_is_acknowledged(tmp_path):
+    async with nats(tmp_path / "nats") as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        async with running(
+            url, plan(model("base", backend.url)), spool=tmp_path / "spool"
+        ) as gateway:
+            await gateway.chat(user(f"my key is {SECRET}"), headers=("X-Episode-Id: e1",))
+            status, closed = await gateway.close("e1")
+            assert (status, closed["state"]) == (200, "published")
+            (kept,) = await published(url)
+            assert kept["trajectory_id"] == closed["trajectory_id"]
+            assert kept["metadata"]["episode_id"] == "e1"
+            word = {"metric_name": "ok", "value": True, "episode_id": "e1", "tags": {"k": SECRET}}
+            assert (await gateway.client("POST", "/feedback", word))[0] == 200
+            (said,) = await published(url, FEEDBACKS)
+            assert said["type"] == "thumbs_up"
+        assert files_with(tmp_path, SECRET) == []
+
+
+async def test_counts_are_told_to_the_controller(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        async with bucket(url, "rl_tally") as tally:
+            async with running(url, plan(model("base", backend.url)), "gw-7") as gateway:
+                for _ in range(3):
+                    await gateway.chat(user("hi"))
+
+                async def told():
+                    with contextlib.suppress(Exception):
+                        entry = json.loads((await tally.get("gw-7")).value)
+                        return entry["rollout-1"]["base"]["requests"] == 3
+
+                await until(told, 10)
+
+
+async def test_while_the_bus_is_away_answers_go_on_and_episodes_wait_on_disk(tmp_path):
+    async with Scripted() as backend:
+        made, spool = plan(model("base", backend.url)), tmp_path / "spool"
+        async with nats(tmp_path / "nats") as server:
+            url, port = server.url(OPERATOR), server.port
+            async with running(url, made, spool=spool) as gateway:
+                await gateway.chat(user("first"), headers=("X-Episode-Id: e0",))
+                assert (await gateway.close("e0"))[1]["state"] == "published"
+                await server.stop()
+                assert (await gateway.chat(user(SECRET), headers=("X-Episode-Id: e1",)))[0] == 200
+                status, closed = await gateway.close("e1")
+                assert (status, closed["state"]) == (200, "spooled")
+        assert files_with(spool, b"trajectory_id")
+        assert files_with(spool, SECRET) == []
+        async with nats(tmp_path / "nats", port) as server:
+            async with running(url, made, spool=spool):
+
+                async def there():
+                    return len(await published(url)) == 2
+
+                await until(there, 20)
+        assert files_with(spool, b"trajectory_id") == []
+
+
+async def test_without_a_spool_an_end_waits_for_the_bus(tmp_path):
+    async with Scripted() as backend, nats(tmp_path) as server:
+        url = server.url(OPERATOR)
+        limits = Limits(close_seconds=0.3)
+        async with running(url, plan(model("base", backend.url)), limits=limits) as gateway:
+
+            async def kept(episode):
+                return (await gateway.close(episode))[0] == 200
+
+            await gateway.chat(user("first"), headers=("X-Episode-Id: e0",))
+            await until(lambda: kept("e0"), 30)
+            await server.stop()
+            await gateway.chat(user("second"), headers=("X-Episode-Id: e1",))
+            assert (await gateway.close("e1"))[0] == 503
+            async with nats(tmp_path, server.port):
+                await until(lambda: kept("e1"), 30)
+                assert len(await published(url)) == 2
+
+
+async def test_a_keeper_that_is_killed_loses_nothing(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        before = set(family(os.getpid()))
+        async with running(url, plan(model("base", backend.url))) as gateway:
+            keepers = [pid for pid in set(family(os.getpid())) - before if _is_keeper(pid)]
+            assert len(keepers) == 1
+            for number in range(20):
+                await gateway.chat(user("hi"), headers=(f"X-Episode-Id: e{number}",))
+            closing = [asyncio.create_task(gateway.close(f"e{n}")) for n in range(20)]
+            os.kill(keepers[0], signal.SIGKILL)
+            answers = await asyncio.gather(*closing)
+            assert {status for status, _ in answers} == {200}
+            wanted = {answer["trajectory_id"] for _, answer in answers}
+            assert {each["trajectory_id"] for each in await published(url)} == wanted
+
+
+def _is_keeper(pid):
+    with contextlib.suppress(OSError):
+        return b"gateway_keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+async def test_several_gateways_share_their_assignments(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        base, new = model("base", backend.url), model("new", backend.url)
+        nobody, all_of_it = plan(base, (new, 0.0)), plan(base, (new, 1.0))
+
+        async def asked(gateway, episode):
+            await gateway.chat(user("hi"), headers=(f"X-Episode-Id: {episode}",))
+            return backend.requests[-1]["body"]["model"]
+
+        async with running(url, nobody, "one", several=True) as one:
+            assert await asked(one, "early") == "base"
+            async with running(url, all_of_it, "two", several=True) as two:
+                pins = two.gateway.traffic._pins
+                await until(lambda: len(pins._known) == 1, 10, "the past was not heard of")
+                assert await asked(one, "late") == "base"
+                await until(lambda: len(pins._known) == 2, 10, "the present was not heard of")
+                assert await asked(two, "early") == "base"
+                assert await asked(two, "late") == "base"
+                assert await asked(two, "own") == "new"
+
+
+async def test_a_gateway_answers_before_its_bus_is_there(tmp_path):
+    async with Scripted() as backend:
+        async with nats(tmp_path) as server:
+            url, port = server.url(OPERATOR), server.port
+        async with running(url, plan(model("base", backend.url))) as gateway:
+            assert (await gateway.chat(user("hi"), headers=("X-Episode-Id: e1",)))[0] == 200
+            async with nats(tmp_path, port):
+
+                async def kept():
+                    return (await gateway.close("e1"))[0] == 200
+
+                await until(kept, 30)
+
+
+async def test_a_gateway_can_be_stopped_while_plans_arrive(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url = server.url(OPERATOR)
+        async with bucket(url, "rl_traffic") as traffic:
+            process = GatewayProcess(nats_url=url, instance="one", clock=now, new_id=uuid4)
+            await process.start(port=0)
+            await traffic.put("plan", write_plan(plan(model("base", backend.url))))
+            await until(lambda: process.gateway.traffic.plan, 10)
+            plans = iter(range(2, 10_000))
+
+            async def write():
+                for version in plans:
+                    made = plan(model("base", backend.url), version=version)
+                    await traffic.put("plan", write_plan(made))
+
+            writing = asyncio.create_task(write())
+            await until(lambda: process.gateway.traffic.plan.version > 5, 10)
+            async with asyncio.timeout(20):
+                await process.stop()
+            writing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await writing
+
+
+async def test_an_end_that_meets_a_nudge_is_not_lost():
+    class Silent:
+        """Stands for a bus that has nothing to say."""
+
+        client = None
+
+        async def subscribe(self, *_, **__):
+            pass
+
+    bus = Silent()
+    bus.client = bus
+    board = TrafficBoard(bus, "one")
+
+    async def look(known, _):
+        board._nudged.clear()
+        return known
+
+    board._look = look
+    for _ in range(10):
+        following = asyncio.create_task(board.follow(lambda _: None))
+        await asyncio.sleep(0.001)
+        board._nudged.set()
+        await asyncio.sleep(0)
+        following.cancel()
+        _, left = await asyncio.wait({following}, timeout=5)
+        assert not left
+
+
+async def test_a_task_that_misses_its_end_is_told_again():
+    async def stubborn():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await ended([task])
+    assert task.cancelled()

@@ -75,6 +75,20 @@ class Client:
         message = "\r\n".join([*head, *headers, "", ""]).encode() + body
         while self._free and self._free[-1][0].at_eof():
             self._free.pop()[1].close()  # the server closed it while it was idle
+        try:
+            status, answer_headers, answer = await self._exchange(message)
+        except ConnectionResetError:
+            if method != "GET":
+                raise
+            status, answer_headers, answer = await self._exchange(message)  # it closed just now
+        kind = answer_headers.get("content-type", "")
+        if kind.startswith("application/json"):
+            return status, json.loads(answer)
+        if kind.startswith("application/x-ndjson"):
+            return status, [json.loads(line) for line in answer.splitlines()]
+        return status, answer.decode()
+
+    async def _exchange(self, message):
         reader, writer = (
             self._free.pop()
             if self._free
@@ -82,17 +96,12 @@ class Client:
         )
         try:
             writer.write(message)
-            status, answer_headers, answer = await self._answer(reader)
+            answer = await self._answer(reader)
         except BaseException:
             writer.close()
             raise
         self._free.append((reader, writer))
-        kind = answer_headers.get("content-type", "")
-        if kind.startswith("application/json"):
-            return status, json.loads(answer)
-        if kind.startswith("application/x-ndjson"):
-            return status, [json.loads(line) for line in answer.splitlines()]
-        return status, answer.decode()
+        return answer
 
     @staticmethod
     async def _answer(reader):

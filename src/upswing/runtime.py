@@ -408,6 +408,7 @@ class Loop:
         for stream in STREAMS:
             first = await self.bus.first_seq(stream.name)
             await self.store.forget_carried(stream.name, first)
+        await self.workshop.prune()
 
     async def sweep(self) -> tuple[int, int]:
         """Erase doomed copies; how many messages and archive copies still wait."""

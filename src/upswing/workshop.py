@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,9 @@ from upswing.train.metrics import TrainMetrics
 from upswing.train.parts import Limits, Parts
 from upswing.train.registry_service import ModelRegistry
 from upswing.train.worker_service import Worker
+
+_DAY = timedelta(days=1)
+_ALL = 1_000_000
 
 
 class Workshop:
@@ -48,6 +51,7 @@ class Workshop:
         self._clock = clock
         self._new_id = new_id
         self._kept = timedelta(days=config.keep_days)
+        self._pruned: datetime | None = None
         parts = Parts(
             folder=folder / "jobs", cache=folder / "bases", jobs=jobs,
             registry=ModelRegistry(models), data=data, keeper=self.objects, launch=launch,
@@ -62,9 +66,13 @@ class Workshop:
             worker.wake()
 
     async def prune(self) -> None:
-        """Forget old checkpoints; those of deployed models stay for ever."""
-        deployed = [row.path for row in await self._models.list() if row.deployed is not None]
-        await self.objects.prune(self._clock(), deployed, self._kept)
+        """Once a day: forget old checkpoints; those of deployed models stay for ever."""
+        now = self._clock()
+        if self._pruned is not None and now - self._pruned < _DAY:
+            return
+        deployed = await self._models.list(datetime.fromtimestamp(0, UTC), limit=_ALL)
+        await self.objects.prune(now, [row.path for row in deployed], self._kept)
+        self._pruned = now
 
     async def _journal(self, kind: str, sentence: str, inputs: Any, outcome: Any) -> None:
         await self._decisions.record(

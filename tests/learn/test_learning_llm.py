@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from statistics import fmean
 
 import pytest
 from tests.conftest import running_loop
@@ -22,8 +23,8 @@ pytestmark = [
     ),
 ]
 RECIPE = {
-    "learning_rate": 2e-4,
-    "batch_size": 48,
+    "learning_rate": 5e-4,
+    "batch_size": 24,
     "epochs": 3,
     "save_interval": 1000,
     "holdout": 0.0,
@@ -41,10 +42,17 @@ async def test_smollm2_earns_more_on_held_out_tasks(data, bases):
         held = school.world.held_out
 
         def mean():
-            return success(school.world, held, school.policy(batch=48), greedy=False, seed=7)
+            """Of four samples of each task: one of 48 tasks alone scatters by 0.07."""
+            policy = school.policy(batch=48)
+            return fmean(
+                success(school.world, held, policy, greedy=False, seed=seed) for seed in range(4)
+            )
 
         began, scores = time.monotonic(), [mean()]
-        for number in range(3):
+        print(
+            json.dumps({"round": 0, "held_out": round(scores[0], 3)}), file=sys.stderr, flush=True
+        )
+        for number in range(6):
             sampled = await school.record(batch(school.world, number, 40), group=6, batch=60)
             status = await school.train("grpo", seconds=1200, **RECIPE)
             assert status["status"] == "completed", json.dumps(status)
@@ -55,6 +63,6 @@ async def test_smollm2_earns_more_on_held_out_tasks(data, bases):
                 "peak_memory_gb": status["resource_usage"]["peak_memory_gb"],
             }  # fmt: skip
             print(json.dumps(told), file=sys.stderr, flush=True)
-            if scores[-1] >= scores[0] + 0.3:
+            if scores[-1] >= scores[0] + 0.4:
                 break
         assert scores[-1] >= scores[0] + 0.15, scores

@@ -197,13 +197,13 @@ async def test_storage_that_is_away_is_waited_for_and_nothing_is_trained_twice(
 ):
     async with Bench(folder, storage=s3, retry_minutes=1 / 60) as bench:
         await bench.recorded()
-        s3_server.stop()
+        await asyncio.to_thread(s3_server.stop)
         try:
             job = bench.train()
             failure = await until(lambda: first_failure(bench), 120)
             assert failure.cause == "INFRA"
         finally:
-            s3_server.start()
+            await asyncio.to_thread(s3_server.start)  # seconds, in which the loop has to answer
         status = await job
         assert status["status"] == "completed", status
         assert status["artifacts"]["final_checkpoint"].startswith("s3://")

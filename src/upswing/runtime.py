@@ -9,38 +9,31 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import entry_points
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import msgspec
-import uvicorn
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
-from upswing.adapters.archive import KEPT, Archive, archive_finished_hours
+from upswing.adapters.archive import Archive
 from upswing.adapters.bases import check
 from upswing.adapters.children import Children
-from upswing.adapters.judge_cache import JudgeCache
-from upswing.adapters.lint import lint
 from upswing.adapters.nats.bus import Bus, redacted_url
 from upswing.adapters.nats.enquiries import answer_enquiries
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer, make_folder
-from upswing.adapters.openai import OpenAI
 from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.decisions import Decisions
 from upswing.adapters.sql.episodes import Episodes
 from upswing.adapters.sql.jobs import Jobs
 from upswing.adapters.sql.keys import Keys
 from upswing.adapters.sql.models import Models
-from upswing.adapters.sql.outcomes import Outcomes
-from upswing.adapters.sql.rewards import Rewards
 from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
-from upswing.adapters.sql.users import ArchivedCopy, Users
+from upswing.adapters.sql.users import Users
 from upswing.collect.look import Kind, Refused, Verdict, look, refusal
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Collector, Intake, Outcome
@@ -53,33 +46,23 @@ from upswing.contracts.topics import (
     ROLES,
     STATUS_ENQUIRY,
     STORED,
-    STREAMS,
     TRAINING,
     TRAINING_REQUEST,
     TRAJECTORIES,
     TRAJECTORY,
 )
 from upswing.errors import Misuse, Transient
-from upswing.http.app import App, Request, Response, Route
+from upswing.front import Front
 from upswing.http.doors import Doors
 from upswing.http.judging import Judging
-from upswing.http.openapi import document
 from upswing.http.operations import Operations
 from upswing.http.training import Training
 from upswing.outbox import Relay
 from upswing.ports import Carried
 from upswing.redact import Redactor
-from upswing.reward.assess import Rules
 from upswing.reward.influence import fair_mean
-from upswing.reward.judge import Budget, Policy
-from upswing.reward.judge_service import Bench
-from upswing.reward.metrics import RewardMetrics
-from upswing.reward.plugins import GROUP as PLUGINS
-from upswing.reward.plugins import load as load_plugins
-from upswing.reward.prompt import RUBRIC
-from upswing.reward.service import Rewarder
-from upswing.reward.weights import weights as reward_weights
-from upswing.running import Running, listen, read_secrets, write_private
+from upswing.running import Running, read_secrets, write_private
+from upswing.scoring import Scoring
 from upswing.train.data_service import Data
 from upswing.train.metrics import TrainMetrics
 from upswing.train.requests_service import Requests
@@ -87,6 +70,7 @@ from upswing.train.service import Desk, Ways
 from upswing.train.wish import check_knobs
 from upswing.trigger.policy import policy_of
 from upswing.trigger.service import Trigger
+from upswing.upkeep import Upkeep
 from upswing.workshop import Workshop
 
 log = logging.getLogger(__name__)
@@ -238,48 +222,21 @@ class Loop:
                 self.bus.pull(stream, subject, "collector"), self.bus, self.store,
                 self._take_trajectory if stream == TRAJECTORIES else self._take_feedback, self._bury,
             )  # fmt: skip
+            with contextlib.suppress(Transient):
+                await collector.look_back()
             self._run(f"collect {stream}", collector.run)
         self._run("relay", self.relay.run)
         self._run("nudge", self._nudge)
-        self._run("upkeep", self._upkeep)
+        await self._start_upkeep()
 
     async def _start_rewarding(self) -> None:
         """The reward stage: rewards at once, late words, and ended windows."""
-        config, judge = self._settings.reward, self._settings.judge
-        loaded = load_plugins(entry_points(group=PLUGINS))
-        for sentence in loaded.refused:
-            log.warning("%s", sentence, extra={"action": "plugin_refused"})
-        asked = {plugin.name: plugin.weight for plugin in loaded.plugins}
-        rules = Rules(
-            reward_weights(self._surroundings.weights, config.weights, asked),
-            config.method,
-            loaded.plugins,
-        )
-        metrics = RewardMetrics(self.registry)
-        self.rewards, self.outcomes = Rewards(self.store.database), Outcomes(self.store.database)
-        self.rewarder = Rewarder(
-            self.store, self.rewards, rules, metrics, clock=self._clock, published=self._stored,
-            crowded=lambda: self.intake.crowded,
-            lint=lint if config.lint else None, lint_seconds=config.lint_seconds,
+        self.scoring = Scoring(
+            self.folder, self.store, self._settings, self._surroundings, self.registry,
+            clock=self._clock, published=self._stored, crowded=lambda: self.intake.crowded,
         )  # fmt: skip
-        model = self._surroundings.judge_model or judge.model
-        ask = policy = None
-        if model:
-            ask = OpenAI(
-                model, key=self._surroundings.judge_key,
-                base_url=self._surroundings.judge_url or judge.base_url,
-                timeout=timedelta(seconds=judge.timeout_seconds),
-            )  # fmt: skip
-            policy = Policy(model, rubric=judge.rubric or RUBRIC)
-        self.judge_cache = JudgeCache(self.folder / "judge")
-        self.bench = Bench(
-            self.store, self.rewards, self.outcomes, self.rewarder, metrics, clock=self._clock,
-            window_hours=self._settings.collect.window_hours, min_agents=config.min_agents,
-            ask=ask, policy=policy, cache=self.judge_cache,
-            budget=Budget(
-                judge.max_tokens_per_day, judge.max_usd_per_day, judge.prompt_price, judge.completion_price
-            ),
-        )  # fmt: skip
+        self.rewarder, self.bench = self.scoring.rewarder, self.scoring.bench
+        self.rewards = self.scoring.rewards
         self._run("reward", self.rewarder.run)
 
     async def _start_training(self) -> None:
@@ -383,66 +340,29 @@ class Loop:
             with contextlib.suppress(Transient, OSError):
                 await self.bus.nudge(STORED)
 
-    async def _upkeep(self) -> None:
-        """The slow chores: archive, erase what waits, forget what the stream forgot."""
-        while True:
-            try:
-                await self.chores()
-            except Transient as error:
-                log.warning("%s", error, extra={"action": "upkeep"})
-            await asyncio.sleep(30)
-
-    async def chores(self) -> None:
-        """One round of upkeep."""
-        await self.sweep()
-        self._metrics.outbox.set((await self.store.counts())["outbox"])
-        await self.users.load()
-        await self.keys.load()
-        await self.rewarder.chores()
-        await self.bench.judge_ended_windows()
-        await self.judge_cache.prune(self._clock() - KEPT)
-        await self.steps.end_stale(timedelta(hours=self._settings.collect.stale_hours))
-        if self.archive:
-            await archive_finished_hours(self.store, self.archive, self._clock())
-            await self.archive.prune(self._clock())
-        for stream in STREAMS:
-            first = await self.bus.first_seq(stream.name)
-            await self.store.forget_carried(stream.name, first)
-        await self.workshop.prune()
-
-    async def sweep(self) -> tuple[int, int]:
-        """Erase doomed copies; how many messages and archive copies still wait."""
-        messages = await self.users.doomed()
-        try:
-            for stream, seq in messages:
-                await self.bus.erase_messages(stream, [seq])
-                self._metrics.erased()
-                await self.users.gone([(stream, seq)])
-        except Transient as error:
-            log.warning("%s", error, extra={"action": "sweep"})
-        copies = await self.users.archived_copies()
-        try:
-            await self._sweep_archive(copies)
-        except Transient as error:
-            log.warning("%s", error, extra={"action": "sweep"})
-        return len(await self.users.doomed()), len(await self.users.archived_copies())
-
-    async def _sweep_archive(self, copies: Sequence[ArchivedCopy]) -> None:
-        hours = {copy.stored.replace(minute=0, second=0, microsecond=0) for copy in copies}
-        if self.archive:
-            for hour in hours:
-                await self.archive.remove(hour, {copy.trajectory_id for copy in copies})
-        if copies:
-            await self.judge_cache.forget({copy.trajectory_id for copy in copies})
-            await self.users.unarchived(copies)
+    async def _start_upkeep(self) -> None:
+        """The slow chores of all stages."""
+        stale = timedelta(hours=self._settings.collect.stale_hours)
+        self.upkeep = Upkeep(
+            self.store, self.users, self.bus, self.archive, self.scoring.judge_cache, self._metrics,
+            clock=self._clock,
+            others=[
+                self.users.load, self.keys.load, self.rewarder.chores,
+                self.bench.judge_ended_windows, lambda: self.steps.end_stale(stale),
+                self.workshop.prune,
+            ],
+        )  # fmt: skip
+        self._run("upkeep", self.upkeep.run)
 
     async def _serve(self) -> str:
         operations = Operations(
             self.store, self.keys, self.users, self.intake, self.redactor, self.registry,
-            sweep=self.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
+            sweep=self.upkeep.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
         )  # fmt: skip
-        judging = Judging(self.rewards, self.outcomes, self.redactor, clock=self._clock)
+        judging = Judging(
+            self.scoring.rewards, self.scoring.outcomes, self.redactor, clock=self._clock
+        )
         training = Training(
             self.desk, self.trigger, self.jobs, self.models, self.signals, clock=self._clock
         )
@@ -452,34 +372,11 @@ class Loop:
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
             *operations.routes(),
         ]
-
-        async def openapi(_: Request) -> Response:
-            return Response(200, spec)
-
-        about = {200: ("OpenAPI 3.1.", {"type": "object"})}
-        routes.append(
-            Route("GET", "/openapi.json", "This document.", openapi, frozenset(), answers=about)
-        )
-        spec = json.dumps(document(routes)).encode()
-        self.app = App(routes, self.keys)
-        listener = listen(self._address.host, self._address.port)
-        server = _Server(
-            uvicorn.Config(
-                self.app, lifespan="off", access_log=False, log_config=None, http="httptools", proxy_headers=False,
-                server_header=False, date_header=False, timeout_graceful_shutdown=5, backlog=2048,
-            )
-        )  # fmt: skip
-        self._run("http", lambda: server.serve(sockets=[listener]))
-
-        async def close() -> None:
-            server.should_exit = True
-            task = next(task for task in self._tasks if task.get_name() == "http")
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(asyncio.shield(task), 8)
-
-        self._exits.push_async_callback(close)
-        host, port = listener.getsockname()[:2]
-        return f"http://{host}:{port}"
+        front = Front(routes, self.keys, self._address.host, self._address.port)
+        self.app = front.app
+        self._run("http", front.run)
+        self._exits.push_async_callback(front.close)
+        return front.url
 
     def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """The one catch-all: a part that breaks is logged and ends the loop, never silently."""
@@ -524,10 +421,3 @@ class Loop:
             wait.cancel()
         await self.stop()
         return 1 if self._failed.is_set() else 0
-
-
-class _Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to us: we stop the parts in order."""
-        yield

@@ -333,7 +333,7 @@ async def test_erasure_leaves_nothing_behind(data, tmp_path):
 
         await until(all_there)
         clock[0] += timedelta(hours=2)
-        await loop.chores()
+        await loop.upkeep.round()
         assert len(list(place.rglob("*.gz"))) == 1
         assert files_with(data, token), "the test would see it if it were there"
 

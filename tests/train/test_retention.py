@@ -27,6 +27,6 @@ async def test_upkeep_deletes_old_checkpoints_but_none_of_a_deployed_model(data,
         sql = "UPDATE models SET state = ?, deployed_us = 1 WHERE model_id = ?"
         await loop.store.database.write(lambda tx: tx.execute(sql, (DEPLOYED, model_id)))
         clock[0] = AT + timedelta(days=91)
-        await loop.chores()
+        await loop.upkeep.round()
         left = {kept.prefix for kept in await loop.workshop.objects.listing()}
     assert left == {"job-young/final", "job-deployed/final"}

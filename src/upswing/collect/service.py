@@ -260,13 +260,17 @@ class Collector:
         self._backlog: int | None = None
         """The last message that was there before us; until we know it, every message may be."""
 
+    async def look_back(self) -> None:
+        """Learn what was there before us; best before anybody is told where to publish."""
+        if self._backlog is None:
+            self._backlog = await self._pull.last_seq()
+
     async def run(self) -> None:
         """For ever; a bus that is away is waited for."""
         pause = 0.1
         while True:
             try:
-                if self._backlog is None:
-                    self._backlog = await self._pull.last_seq()
+                await self.look_back()
                 deliveries = await self._pull.fetch(FETCH, wait_seconds=5)
                 pause = 0.1
             except Transient as error:

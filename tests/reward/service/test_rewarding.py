@@ -239,7 +239,7 @@ async def test_outcomes_come_by_http_and_from_files(loop, client, data, tmp_path
     assert (await client("POST", "/v1/outcomes", {"source": "x"}))[0] == 422
     told = OUTCOME | {"source": "desk", "events": [{"text": "bob@example.org resigned"}]}
     assert (await client("POST", "/v1/outcomes", told))[0] == 202
-    kept = await loop.outcomes.of_window(OUTCOME["window_id"])
+    kept = await loop.scoring.outcomes.of_window(OUTCOME["window_id"])
     assert "<email-1> resigned" in str(kept)
     assert "bob@" not in str(kept)
     file = tmp_path / "outcomes.jsonl"
@@ -249,7 +249,7 @@ async def test_outcomes_come_by_http_and_from_files(loop, client, data, tmp_path
         cli, "outcomes", "sync", "--hours", "24", "--file", str(file), "--json", data=data
     )
     assert json.loads(done.stdout) == {"windows": 25, "stored": 1}
-    assert len(await loop.outcomes.of_window(window)) == 1
+    assert len(await loop.scoring.outcomes.of_window(window)) == 1
 
 
 async def test_erasing_a_user_erases_the_rewards_too(loop, client):

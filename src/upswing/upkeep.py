@@ -1,0 +1,88 @@
+"""What has to be done now and then, though nobody asks? Archive, erase what waits, forget what is old."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from datetime import datetime
+
+from upswing.adapters.archive import KEPT, Archive, archive_finished_hours
+from upswing.adapters.judge_cache import JudgeCache
+from upswing.adapters.nats.bus import Bus
+from upswing.adapters.sql.store import SqlStore
+from upswing.adapters.sql.users import ArchivedCopy, Users
+from upswing.collect.metrics import CollectMetrics
+from upswing.contracts.topics import STREAMS
+from upswing.errors import Transient
+
+log = logging.getLogger(__name__)
+_SECONDS = 30
+
+Chore = Callable[[], Awaitable[object]]
+Forget = Callable[[Collection[str]], Awaitable[object]]
+
+
+class Upkeep:
+    """The chores, one after the other, for ever."""
+
+    def __init__(
+        self, store: SqlStore, users: Users, bus: Bus, archive: Archive | None,
+        judge_cache: JudgeCache, metrics: CollectMetrics, *, clock: Callable[[], datetime],
+        others: Sequence[Chore], forget: Sequence[Forget] = (),
+    ) -> None:  # fmt: skip
+        """`others`: chores of the stages. `forget`: who else keeps parts of trajectories."""
+        self._store, self._users, self._bus, self._archive = store, users, bus, archive
+        self._judge_cache, self._metrics, self._clock = judge_cache, metrics, clock
+        self._others = others
+        self._forget = (judge_cache.forget, *forget)
+
+    async def run(self) -> None:
+        """For ever; what cannot be done now is done next time."""
+        while True:
+            try:
+                await self.round()
+            except Transient as error:
+                log.warning("%s", error, extra={"action": "upkeep"})
+            await asyncio.sleep(_SECONDS)
+
+    async def round(self) -> None:
+        """Every chore once."""
+        await self.sweep()
+        self._metrics.outbox.set((await self._store.counts())["outbox"])
+        await self._judge_cache.prune(self._clock() - KEPT)
+        if self._archive:
+            await archive_finished_hours(self._store, self._archive, self._clock())
+            await self._archive.prune(self._clock())
+        for stream in STREAMS:
+            first = await self._bus.first_seq(stream.name)
+            await self._store.forget_carried(stream.name, first)
+        for chore in self._others:
+            await chore()
+
+    async def sweep(self) -> tuple[int, int]:
+        """Erase doomed copies; how many messages and archive copies still wait."""
+        messages = await self._users.doomed()
+        try:
+            for stream, seq in messages:
+                await self._bus.erase_messages(stream, [seq])
+                self._metrics.erased()
+                await self._users.gone([(stream, seq)])
+        except Transient as error:
+            log.warning("%s", error, extra={"action": "sweep"})
+        copies = await self._users.archived_copies()
+        try:
+            await self._sweep_archive(copies)
+        except Transient as error:
+            log.warning("%s", error, extra={"action": "sweep"})
+        return len(await self._users.doomed()), len(await self._users.archived_copies())
+
+    async def _sweep_archive(self, copies: Sequence[ArchivedCopy]) -> None:
+        hours = {copy.stored.replace(minute=0, second=0, microsecond=0) for copy in copies}
+        if self._archive:
+            for hour in hours:
+                await self._archive.remove(hour, {copy.trajectory_id for copy in copies})
+        if copies:
+            for forget in self._forget:
+                await forget({copy.trajectory_id for copy in copies})
+            await self._users.unarchived(copies)

@@ -12,10 +12,8 @@ import tempfile
 from pathlib import Path
 
 from bench.harness import Row
-from tests.conftest import running_loop
-from tests.learn.recipes import RECIPES, ROUNDS
-from tests.learn.school import School, batch
-from tests.support import Client
+from tests.learn.recipes import ROUNDS
+from tests.learn.school import learn
 
 SEEDS = range(5)
 TARGETS = {"grpo": 0.85, "ppo": 0.25, "rloo": 0.25, "reinforce": 0.25, "dpo": 0.25}
@@ -24,27 +22,13 @@ TARGETS = {"grpo": 0.85, "ppo": 0.25, "rloo": 0.25, "reinforce": 0.25, "dpo": 0.
 
 async def learned(folder, bases, algorithm, seed):
     """(greedy before, greedy after, sampled after, seconds of training)"""
-    from upswing.worlds.triage import Triage
 
-    folder.mkdir(mode=0o700)
-    (folder / "bases").symlink_to(bases)
-    async with (
-        running_loop(folder) as loop,
-        Client(loop.running.http_url, loop.running.key) as client,
-    ):
-        school = School(client, Triage(seed=seed), bases, seed=seed)
-        scores = [school.success()]
-        for number in range(ROUNDS):
-            await school.record(batch(school.world, number))
-            status = await school.train(algorithm, **RECIPES[algorithm])
-            if status["status"] != "completed":
-                if "nothing to learn" in status["error"]["message"]:
-                    break  # everybody does everything right
-                raise RuntimeError(f"{algorithm} {seed}: {status['error']}")
-            scores.append(school.success())
-            trail = " ".join(f"{score:.2f}" for score in scores)
-            print(f"  {algorithm} seed {seed}: {trail}", file=sys.stderr, flush=True)
-        return scores[0], scores[-1], school.success(greedy=False), school.seconds
+    def told(scores):
+        trail = " ".join(f"{score:.2f}" for score in scores)
+        print(f"  {algorithm} seed {seed}: {trail}", file=sys.stderr, flush=True)
+
+    scores, school = await learn(folder, bases, algorithm, seed=seed, told=told)
+    return scores[0], scores[-1], school.success(greedy=False), school.seconds
 
 
 def rows():

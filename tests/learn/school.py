@@ -1,11 +1,14 @@
 """Rounds of recording and training through a running loop: what a user's agents would do."""
 
 import asyncio
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
-from tests.support import raw, until
+from tests.conftest import running_loop
+from tests.learn.recipes import RECIPES, ROUNDS
+from tests.support import Client, raw, until
 
 WINDOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
 
@@ -116,3 +119,26 @@ def batch(world, number, size=96):
     """The next training tasks, round and round."""
     tasks = world.training
     return [tasks[(number * size + index) % len(tasks)] for index in range(size)]
+
+
+async def learn(data, bases, algorithm, *, rounds=ROUNDS, seed=0, told=lambda scores: None):
+    """Record and train, round after round: greedy success before and after each, and the school."""
+    from upswing.worlds.triage import Triage
+
+    data.mkdir(mode=0o700)
+    (data / "bases").symlink_to(bases)
+    async with (
+        running_loop(data) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        school = School(client, Triage(seed=seed), bases, seed=seed)
+        scores = [school.success()]
+        for number in range(rounds):
+            await school.record(batch(school.world, number))
+            status = await school.train(algorithm, **RECIPES[algorithm])
+            if status["status"] != "completed":
+                assert "nothing to learn" in status["error"]["message"], json.dumps(status)
+                break  # everybody does everything right
+            scores.append(school.success())
+            told(scores)
+        return scores, school

@@ -1,34 +1,9 @@
 """Recorded trajectories go in, a better model comes out: the real loop, on a world with held-out tasks."""
 
-import json
-
 import pytest
-from tests.conftest import running_loop
-from tests.learn.recipes import RECIPES, ROUNDS
-from tests.learn.school import School, batch
-from tests.support import Client
-
-from upswing.worlds.triage import Triage
+from tests.learn.school import learn
 
 pytestmark = [pytest.mark.learn, pytest.mark.live]
-
-
-async def learn(data, bases, algorithm, *, rounds=ROUNDS, seed=0):
-    """Greedy success on held-out tasks before and after each round, and the school."""
-    data.mkdir(mode=0o700)
-    (data / "bases").symlink_to(bases)
-    async with (
-        running_loop(data) as loop,
-        Client(loop.running.http_url, loop.running.key) as client,
-    ):
-        school = School(client, Triage(seed=seed), bases, seed=seed)
-        scores = [school.success()]
-        for number in range(rounds):
-            await school.record(batch(school.world, number))
-            status = await school.train(algorithm, **RECIPES[algorithm])
-            assert status["status"] == "completed", json.dumps(status)
-            scores.append(school.success())
-        return scores, school
 
 
 async def test_grpo_learns_the_rule_from_what_agents_did(data, bases):

@@ -19,6 +19,7 @@ MODULES = (
     "latency",
     "memory",
     "step",
+    "recovery",
     "learning",
 )
 

@@ -72,7 +72,7 @@ def trainable(
             f"set `full` of the recipe to {str(manifest.kind == 'full').lower()}."
         )
     if not full:
-        adapter = _as_asked(recipe.lora) if start is None else _as_saved(start)
+        adapter = _as_asked(recipe.lora) if start is None else as_saved(start)
         model = _with_adapter(model, adapter, recipe.seed)
     if start is not None and manifest is not None:
         put_weights(model, load_weights(start, manifest), manifest)
@@ -107,7 +107,7 @@ def _as_asked(lora: Lora) -> LoraConfig:
     )
 
 
-def _as_saved(start: Path) -> LoraConfig:
+def as_saved(start: Path) -> LoraConfig:
     told = as_struct(read_json(start / ADAPTER_CONFIG), AdapterConfig, ADAPTER_CONFIG)
     return LoraConfig(
         r=told.r,

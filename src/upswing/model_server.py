@@ -1,0 +1,253 @@
+"""How does a model server come up, and how does it go? `python -m upswing.model_server --base tiny`.
+
+    engine ─▶ adapters ─▶ port ─▶ "ready URL" ─▶ … ─▶ SIGTERM ─▶ no more requests ─▶ those under way
+                                                                  end ─▶ engine closed ─▶ exit 0
+
+It prints its URL when it answers, and not before. What went wrong before that is one sentence on
+standard error, and exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from upswing.adapters.engines.choosing import WISHES, Wish, open_engine
+from upswing.errors import Misuse, UpswingError
+from upswing.logs import set_up_logging
+from upswing.redact import Redactor, default_rules
+from upswing.running import write_private
+from upswing.serve.admin_service import is_local
+from upswing.serve.limits import Limits
+from upswing.serve.service import ModelServer
+
+log = logging.getLogger(__name__)
+KEY = "UPSWING_MODEL_SERVER_KEY"
+_GOODBYE_SECONDS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a model server is started."""
+
+    base: str
+    cache: Path
+    host: str = "127.0.0.1"
+    port: int = 0
+    engine: Wish = "auto"
+    adapters: Mapping[str, Path] = field(default_factory=dict)
+    seats: int | None = None
+    threads: int | None = None
+    requests: int = 128
+    ready_file: Path | None = None
+    state: Path | None = None
+    """Where it is kept which adapters are served, and read from at the start."""
+    with_parent: bool = False
+    drain_seconds: float = 30.0
+    key: str | None = None
+
+
+async def serve(options: Options, told: asyncio.Event | None = None) -> int:
+    """Run until it is told to stop, by `told` or else by a signal; the exit code."""
+    with contextlib.closing(_bound(options.host, options.port)) as port:
+        engine = await open_engine(
+            options.base, options.cache,
+            wish=options.engine, seats=options.seats, threads=options.threads,
+        )  # fmt: skip
+        try:
+            app = ModelServer(
+                engine, clock=time.time, new_id=lambda: uuid.uuid4().hex, key=options.key,
+                limits=Limits(requests=options.requests), public=not is_local(options.host),
+                changed=lambda adapters: _remember(options.state, adapters),
+            )  # fmt: skip
+            await _load(app, options)
+            await _answer(app, port, options, told or _told_to_stop(options.with_parent))
+        finally:
+            await engine.close()
+    return 0
+
+
+async def _answer(
+    app: ModelServer, port: socket.socket, options: Options, told: asyncio.Event
+) -> None:
+    server = _Server(
+        uvicorn.Config(
+            app, lifespan="off", access_log=False, log_config=None, http="httptools",
+            proxy_headers=False, server_header=False, date_header=False, backlog=2048,
+            timeout_keep_alive=75, timeout_graceful_shutdown=_GOODBYE_SECONDS,
+        )
+    )  # fmt: skip
+    running = asyncio.create_task(server.serve(sockets=[port]))
+    listening = asyncio.create_task(server.ready.wait())
+    try:
+        await asyncio.wait({running, listening}, return_when=asyncio.FIRST_COMPLETED)
+        if server.ready.is_set():
+            _announce(port, options.ready_file)
+            await told.wait()
+            if not await app.drained(options.drain_seconds):
+                log.warning("requests were cut off", extra={"action": "drain_ran_out"})
+    finally:
+        listening.cancel()
+        server.should_exit = True
+        await running
+
+
+async def _load(app: ModelServer, options: Options) -> None:
+    """What was asked for must load; what was served before, as far as it still can be."""
+    before = _remembered(options.state)
+    for name, path in options.adapters.items():
+        await app.admin.add(name, path.absolute())
+    for name, place in before.items():
+        try:
+            await app.admin.add(name, Path(place))
+        except UpswingError as error:
+            log.error("%s: %s", name, error, extra={"action": "adapter_lost"})  # noqa: TRY400 - a clear sentence
+
+
+def _remember(state: Path | None, adapters: Mapping[str, str]) -> None:
+    if state is not None:
+        write_private(state, json.dumps(dict(adapters)))
+
+
+def _remembered(state: Path | None) -> dict[str, str]:
+    try:
+        told = json.loads(state.read_bytes()) if state is not None else {}
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(path) for name, path in told.items()} if isinstance(told, dict) else {}
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """The port is ours from the first moment on; it answers when there is something to say."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+    except OSError as error:
+        made.close()
+        raise Misuse(
+            f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any."
+        ) from None
+    made.setblocking(False)
+    return made
+
+
+def _announce(port: socket.socket, file: Path | None) -> None:
+    host, number = port.getsockname()[:2]
+    url = f"http://[{host}]:{number}" if ":" in host else f"http://{host}:{number}"
+    if file is not None:
+        write_private(file, url)
+    print(f"ready {url}", flush=True)  # noqa: T201 - whoever started it reads this
+    log.info("the model server is ready at %s", url, extra={"action": "model_server_ready"})
+
+
+def _told_to_stop(with_parent: bool) -> asyncio.Event:
+    """SIGTERM, Ctrl-C, or the end of the parent: with it, our standard input ends."""
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+
+    def watch() -> None:
+        while os.read(0, 1024):  # not through `sys.stdin`, whose lock would be held at our end
+            pass
+        with contextlib.suppress(RuntimeError):  # it has ended already
+            loop.call_soon_threadsafe(told.set)
+
+    if with_parent:
+        threading.Thread(target=watch, name="upswing-parent", daemon=True).start()
+    return told
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.ready.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to us: requests under way end first."""
+        yield
+
+
+def parsed(words: Sequence[str] | None = None) -> Options:
+    """The options of a command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m upswing.model_server",
+        description="Serve a base and its adapters, OpenAI-shaped.",
+    )
+    parser.add_argument(
+        "--base", default="tiny", help="tiny, smollm2, or a folder of a Hugging Face model"
+    )
+    parser.add_argument(
+        "--cache", type=Path, default=Path("bases"), help="where bases lie that are made here"
+    )
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--engine", choices=WISHES, default="auto")
+    parser.add_argument("--adapter", action="append", default=[], metavar="NAME=PATH", type=_pair)
+    parser.add_argument(
+        "--seats", type=int, help="requests in one batch; the engine decides unless told"
+    )
+    parser.add_argument("--threads", type=int, help="for computing; the engine decides unless told")
+    parser.add_argument(
+        "--requests", type=int, default=128, help="under way at once, the rest gets 429"
+    )
+    parser.add_argument("--ready-file", type=Path, help="written with the URL when it answers")
+    parser.add_argument(
+        "--state", type=Path, help="keeps which adapters are served, for the next start"
+    )
+    parser.add_argument(
+        "--drain-seconds", type=float, default=30.0, help="for requests under way at the end"
+    )
+    parser.add_argument("--with-parent", action="store_true", help="end when standard input does")
+    told = vars(parser.parse_args(words))
+    adapters = dict(told.pop("adapter"))
+    return Options(**told, adapters=adapters, key=os.environ.get(KEY) or None)
+
+
+def _pair(text: str) -> tuple[str, Path]:
+    """The name and the path of an adapter.
+
+    >>> _pair("a=/b")
+    ('a', PosixPath('/b'))
+    """
+    name, _, path = text.partition("=")
+    if not name or not path:
+        raise argparse.ArgumentTypeError("write NAME=PATH")
+    return name, Path(path)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    options = parsed(words)
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    set_up_logging(Redactor(rules=default_rules()))
+    try:
+        return asyncio.run(serve(options))
+    except UpswingError as error:
+        sys.stderr.write(f"upswing: {error}\n")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

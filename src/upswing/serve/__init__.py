@@ -1,0 +1,14 @@
+"""The embedded model server: one base and the adapters on it, OpenAI-shaped.
+
+| module     | its question                                                              |
+|------------|---------------------------------------------------------------------------|
+| `ports`    | what does the server need of whatever runs the model?                     |
+| `asked`    | what does a client ask for?                                               |
+| `answers`  | how does an answer look, whole and in a stream?                           |
+| `problems` | how is a client told that something went wrong?                           |
+| `spelling` | what of the tokens drawn so far can be shown already?                     |
+| `sampling` | which token comes next, and how likely was it?                            |
+| `schedule` | whose request joins the batch?                                            |
+| `memory`   | which tokens did the model say this text with?                            |
+| `service`  | the routes                                                                |
+"""

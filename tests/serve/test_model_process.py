@@ -1,0 +1,184 @@
+"""The server as a process: it says when it is ready, ends in order, and comes back when killed."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from serving_cases import checkpoint
+from tests.support import Client, until
+
+from upswing.adapters.model_process import ModelProcess
+from upswing.errors import Misuse, Rejected, Transient
+from upswing.model_server import main
+
+pytestmark = pytest.mark.live
+CHAT = "/v1/chat/completions"
+LEAST = {"model": "tiny", "messages": [{"role": "user", "content": "zzz" * 30}], "temperature": 0}
+
+
+@pytest.fixture
+async def process(bases, tmp_path):
+    made = ModelProcess("tiny", bases, tmp_path / "server", threads=1)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def started(bases, tmp_path):
+    """Start the command; what is left at the end is killed."""
+    made = []
+
+    async def begin(*words):
+        ready = tmp_path / "ready"
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "upswing.model_server", "--base", "tiny", "--cache", str(bases),
+            "--threads", "1", "--ready-file", str(ready), *words,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        made.append(child)
+        await until(lambda: ready.exists() or child.returncode is not None, 60)
+        assert child.returncode is None
+        return child
+
+    yield begin
+    for child in made:
+        if child.returncode is None:
+            child.kill()
+        await child.wait()
+
+
+def gone(pid):
+    """A process that has ended, also if nobody has asked how."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
+
+
+async def test_killed_it_comes_back_on_the_same_port_with_its_adapters(process, tiny, tmp_path):
+    path, _ = checkpoint(tiny, tmp_path, "v1", full=True)
+    other, _ = checkpoint(tiny, tmp_path, "v2", full=False)
+    await process.load("v1", path)
+    await process.load("v2", other)
+    await process.unload("v2")
+    url, pid = process.url, process.pid
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: process.restarts == 1 and process.pid != pid)
+
+    async def answers():
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            async with Client(url) as client:
+                return await client("POST", CHAT, {**LEAST, "model": "v1", "max_tokens": 2})
+
+    status, _ = await until(answers, 60, "it did not come back")
+    assert status == 200
+    assert process.url == url
+    async with Client(url) as client:
+        _, listed = await client("GET", "/v1/models")
+    assert [model["id"] for model in listed["data"]] == ["tiny", "v1"]
+    await refusals_are_our_errors(process, tmp_path)
+    pid = process.pid
+    await process.stop()
+    assert gone(pid)
+    assert process._process.returncode == 0
+    with pytest.raises(Transient):
+        await process.load("v1", path)
+
+
+async def refusals_are_our_errors(process, tmp_path):
+    with pytest.raises(Rejected):
+        await process.load("v3", tmp_path / "nowhere")
+    with pytest.raises(Misuse):
+        await process.unload("v3")
+    async with Client(process.url, "wrong") as client:
+        status, _ = await client("POST", "/v1/unload_lora_adapter", {"lora_name": "v1"})
+    assert status == 401
+
+
+async def test_told_to_stop_it_lets_an_answer_end_and_exits_with_zero(started, tmp_path):
+    child = await started("--with-parent")
+    async with Client((tmp_path / "ready").read_text()) as client:
+        answer = asyncio.create_task(client("POST", CHAT, {**LEAST, "max_tokens": 800}))
+
+        async def running():
+            return (await client("GET", "/health"))[1]["under_way"] == 1
+
+        await until(running)
+        child.send_signal(signal.SIGTERM)
+        status, body = await answer
+    assert (status, body["usage"]["completion_tokens"]) == (200, 800)
+    assert await asyncio.wait_for(child.wait(), 20) == 0
+
+
+async def test_without_its_parent_it_ends(started):
+    child = await started("--with-parent")
+    child.stdin.close()
+    assert await asyncio.wait_for(child.wait(), 20) == 0
+
+
+async def test_when_its_parent_is_killed_nothing_is_left(bases, tmp_path):
+    """A parent that holds a `ModelProcess` dies without a word."""
+    code = (
+        "import asyncio, sys, pathlib\n"
+        "from upswing.adapters.model_process import ModelProcess\n"
+        "async def main():\n"
+        "    made = ModelProcess('tiny', *map(pathlib.Path, sys.argv[1:]), threads=1)\n"
+        "    await made.start()\n"
+        "    print(made.pid, flush=True)\n"
+        "    await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, str(bases), str(tmp_path / "server"), stdout=asyncio.subprocess.PIPE
+    )  # fmt: skip
+    try:
+        pid = int(await parent.stdout.readline())
+    finally:
+        parent.kill()
+        await parent.wait()
+    await until(lambda: gone(pid))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--base", "no-such-model"], "nothing is downloaded"),
+        (["--adapter", "v1=/nowhere"], "no checkpoint here"),
+        (["--port", "1", "--host", "192.0.2.1"], "cannot be used"),
+    ],
+)
+def test_what_keeps_it_from_starting_is_one_sentence(bases, capfd, words, sentence):
+    assert main(["--base", "tiny", "--cache", str(bases), *words]) == 1
+    out, err = capfd.readouterr()
+    assert sentence in err.splitlines()[-1]
+    assert "ready" not in out
+
+
+async def test_a_server_that_cannot_start_says_why(bases, tmp_path):
+    with pytest.raises(Misuse, match="nothing is downloaded"):
+        await ModelProcess("no-such-model", bases, tmp_path / "server").start()
+
+
+def test_what_is_remembered_but_gone_does_not_keep_it_from_starting(bases, tmp_path):
+    state = tmp_path / "adapters.json"
+    state.write_text(json.dumps({"old": str(tmp_path / "nowhere")}))
+
+    async def run():
+        from upswing.model_server import Options, serve
+
+        told, ready = asyncio.Event(), tmp_path / "ready"
+        options = Options(base="tiny", cache=bases, state=state, ready_file=ready, threads=1)
+        task = asyncio.create_task(serve(options, told))
+        await until(lambda: ready.exists() or task.done())
+        async with Client(ready.read_text()) as client:
+            _, health = await client("GET", "/health")
+        told.set()
+        assert await task == 0
+        return health["models"]
+
+    assert asyncio.run(run()) == ["tiny"]

@@ -10,6 +10,7 @@
 | Withdraw | the controller, for a newer model; an operator          |
 | Succeed  | the controller, when another model is promoted          |
 | Restore  | the controller, when that one is taken back             |
+| Outage   | the controller, when its plan did not hold for a while  |
 """
 
 from __future__ import annotations
@@ -73,4 +74,10 @@ class Restore(Struct, frozen=True, tag="restore"):
     sentence: str
 
 
-Event = Begin | Approve | Decided | Pause | Resume | Withdraw | Succeed | Restore
+class Outage(Struct, frozen=True, tag="outage"):
+    """Nobody led for so long, so it had no traffic: that time counts for nothing."""
+
+    lasted: timedelta
+
+
+Event = Begin | Approve | Decided | Pause | Resume | Withdraw | Succeed | Restore | Outage

@@ -13,12 +13,14 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from upswing.contracts.model import ValidationResults
 from upswing.deploy.canary import Canary, Hold, Promote, RollBack, SetWeight, first_step
 from upswing.deploy.events import (
     Approve,
     Begin,
     Decided,
     Event,
+    Outage,
     Pause,
     Restore,
     Resume,
@@ -41,7 +43,7 @@ class Rollout(Struct, frozen=True):
     baseline_id: str
     """Who gets the rest, and all of it after a way back."""
     validation_id: str
-    """The passed validation; there is no rollout without one."""
+    """The passed validation; there is no rollout without one, except by an emergency override."""
     strategy: Shipping
     steps: tuple[Step, ...]
     created: datetime
@@ -59,6 +61,10 @@ class Rollout(Struct, frozen=True):
     """The fixed word of its end."""
     sentence: str = ""
     """Why it stands as it does."""
+    override: str = ""
+    """Who pushed it out without a passed validation; such a one never gets all traffic."""
+    results: ValidationResults | None = None
+    """What the validation found, as announcements carry it."""
 
     @property
     def model_state(self) -> Model:
@@ -79,16 +85,19 @@ def plan_rollout(
     now: datetime,
     hours: float = 4.0,
     samples: float = 1.0,
+    *,
+    results: ValidationResults | None = None,
+    override: str = "",
 ) -> Rollout:
-    """A rollout that waits for its turn."""
-    if not validation_id:
+    """A rollout that waits for its turn; `override` names who answers for a missing validation."""
+    if not validation_id and not override:
         raise Conflict(f"{model_id} has no passed validation.")
     if model_id == baseline_id:
         raise Conflict(f"{model_id} is the baseline.")
     steps = ramp(strategy.share, hours, samples) if isinstance(strategy, Gradual) else ()
     return Rollout(
         rollout_id, model_id, baseline_id, validation_id, strategy, steps, now,
-        sentence=strategy.sentence,
+        sentence=strategy.sentence, override=override, results=results,
     )  # fmt: skip
 
 
@@ -111,9 +120,9 @@ def step(rollout: Rollout, event: Event, now: datetime) -> Rollout:
         case Succeed():
             return _to(rollout, State.SUCCEEDED, share=0.0, sentence=f"{event.by} was promoted.")
         case Restore():
-            if rollout.state is not State.SUCCEEDED:
-                raise _refused(rollout, State.PROMOTED)
-            return _to(rollout, State.PROMOTED, share=1.0, sentence=event.sentence)
+            return _restore(rollout, event.sentence)
+        case Outage():
+            return _outage(rollout, event.lasted)
         case _:
             assert_never(event)
 
@@ -204,10 +213,27 @@ def _resume(rollout: Rollout, event: Resume, now: datetime) -> Rollout:
     )
 
 
+def _restore(rollout: Rollout, sentence: str) -> Rollout:
+    if rollout.state is not State.SUCCEEDED:
+        raise _refused(rollout, State.PROMOTED)
+    return _to(rollout, State.PROMOTED, share=1.0, sentence=sentence)
+
+
+def _outage(rollout: Rollout, lasted: timedelta) -> Rollout:
+    """The step and the week go on where they stood; a pause takes care of itself."""
+    canary, held = rollout.canary, max(lasted, timedelta())
+    if rollout.state is not State.RAMPING or canary is None:
+        return rollout
+    later = replace(canary, since=canary.since + held, deadline=canary.deadline + held)
+    return replace(rollout, canary=later)
+
+
 def _promoted(
     rollout: Rollout, sentence: str, now: datetime, began: datetime | None = None
 ) -> Rollout:
     start = began or rollout.began
+    if rollout.override:
+        raise Conflict(f"{rollout.model_id} has no passed validation: it never gets all traffic.")
     return _to(
         rollout, State.PROMOTED, share=1.0, canary=None, paused_at=None, began=start, ended=now,
         reason="promoted", sentence=sentence,

@@ -55,7 +55,7 @@ MODEL: dict[Model, frozenset[Model]] = {
     Model.ABORTED: frozenset({Model.VALIDATING}),
     Model.CANARY: frozenset({Model.DEPLOYED, Model.ROLLED_BACK, Model.RETIRED}),
     Model.DEPLOYED: frozenset({Model.RETIRED, Model.ROLLED_BACK}),
-    Model.RETIRED: frozenset({Model.DEPLOYED, Model.VALIDATING}),
+    Model.RETIRED: frozenset({Model.CANARY, Model.DEPLOYED, Model.VALIDATING}),
     Model.ROLLED_BACK: frozenset({Model.VALIDATING}),
 }
 
@@ -92,7 +92,13 @@ TOGETHER: dict[Rollout, Model] = {
 
 FIRST: tuple[Model, Rollout] = (Model.TRAINED, Rollout.QUEUED)
 ACTIVE = frozenset({Rollout.RAMPING, Rollout.PAUSED})
-"""These have traffic of their own beside a baseline; at most one at a time."""
+"""These have traffic of their own beside a baseline. At most one ramps; an operator may hold several."""
+OVER = frozenset({Rollout.ROLLED_BACK, Rollout.REPLACED, Rollout.CANCELLED})
+OVERRIDABLE = frozenset(
+    {Model.TRAINED, Model.FAILED, Model.UNDECIDED, Model.ABORTED, Model.ROLLED_BACK}
+)
+"""From here an operator's emergency override leads to a canary, and nothing else does: it is no row of
+the table."""
 
 
 State = TypeVar("State", bound=StrEnum)

@@ -41,11 +41,33 @@ def permissions_of(role: str) -> Permissions:
             api += _consuming(topic.stream, topic.subject, role)
     if role == "collector":
         api += [f"$JS.API.STREAM.MSG.DELETE.{name}" for name in ("RL_TRAJECTORIES", "RL_FEEDBACK")]
+    boards = _BOARDS.get(role, Permissions((), ()))
     return Permissions(
-        tuple(dict.fromkeys([*says, *api])),
-        (*(topic.subject for topic in hears), f"_INBOX_{role}.>"),
+        tuple(dict.fromkeys([*says, *api, *boards.publish])),
+        (*(topic.subject for topic in hears), *boards.subscribe, f"_INBOX_{role}.>"),
         answers=any(topic.subject == STATUS_ENQUIRY for topic in hears),
     )
+
+
+_BOARDS = {
+    # The traffic plan is read, and never written; counts and assignments are told and heard.
+    "gateway": Permissions(
+        (
+            "$KV.rl_tally.>",
+            "$KV.rl_pins.>",
+            *(f"$JS.API.STREAM.INFO.KV_rl_{name}" for name in ("traffic", "tally", "pins")),
+            "$JS.API.STREAM.MSG.GET.KV_rl_traffic",
+            "$JS.API.DIRECT.GET.KV_rl_traffic.>",
+            "$JS.API.CONSUMER.INFO.KV_rl_pins.>",
+            "$JS.API.CONSUMER.DELETE.KV_rl_pins.>",
+            "$JS.API.CONSUMER.CREATE.KV_rl_pins",
+            "$JS.API.CONSUMER.CREATE.KV_rl_pins.>",
+            "$JS.FC.KV_rl_pins.>",
+        ),
+        ("$KV.rl_traffic.plan", "$KV.rl_pins.>"),
+    ),
+}
+"""What a role may do with the buckets of `adapters.nats.traffic`."""
 
 
 def _consuming(stream: str, subject: str, role: str) -> list[str]:

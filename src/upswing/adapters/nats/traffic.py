@@ -43,7 +43,7 @@ _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError, NotFoundErro
 
 
 async def bucket(bus: Bus, name: str, ttl: float | None = None) -> KeyValue:
-    """The bucket, made if need be."""
+    """The bucket, made if need be; a gateway may not."""
     try:
         try:
             return await bus.js.key_value(name)
@@ -53,11 +53,26 @@ async def bucket(bus: Bus, name: str, ttl: float | None = None) -> KeyValue:
         raise Transient(f"The bus has no bucket {name} just now: {error!r}.") from error
 
 
+async def make_buckets(bus: Bus) -> None:
+    """All three, before a gateway looks for them: the loop does that when it starts."""
+    await bucket(bus, TRAFFIC)
+    await bucket(bus, TALLY)
+    await bucket(bus, PINS, _PIN_SECONDS)
+
+
+async def found(bus: Bus, name: str) -> KeyValue:
+    """The bucket that the loop has made."""
+    try:
+        return await bus.js.key_value(name)
+    except _AWAY as error:
+        raise Transient(f"The bus has no bucket {name} just now: {error!r}.") from error
+
+
 class TrafficBoard:
     """A gateway's view of the buckets."""
 
     def __init__(self, bus: Bus, instance: str) -> None:
-        self._bus, self._instance = bus, instance
+        self.bus, self._instance = bus, instance
         self._buckets: dict[str, KeyValue] = {}
         self._nudged = asyncio.Event()
         self._heard = b""
@@ -70,7 +85,7 @@ class TrafficBoard:
             self._heard = message.data
             self._nudged.set()
 
-        await self._bus.client.subscribe(subject, cb=nudge)
+        await self.bus.client.subscribe(subject, cb=nudge)
         known = -1
         while True:
             known = await self._look(known, apply)
@@ -100,7 +115,7 @@ class TrafficBoard:
 
     async def _bucket(self, name: str) -> KeyValue:
         if name not in self._buckets:
-            self._buckets[name] = await bucket(self._bus, name)
+            self._buckets[name] = await found(self.bus, name)
         return self._buckets[name]
 
     async def put_tally(self, raw: bytes) -> None:
@@ -121,7 +136,7 @@ class Pins:
 
     async def run(self, bus: Bus) -> None:
         """Hear and tell, for ever."""
-        store = await bucket(bus, PINS, _PIN_SECONDS)
+        store = await found(bus, PINS)
         prefix = f"$KV.{PINS}."
 
         async def hear(message: Msg) -> None:

@@ -16,7 +16,7 @@ _COLUMNS = tuple(
     {"created": "created_us", "deployed": "deployed_us"}.get(field.name, field.name)
     for field in fields(ModelRow)
 )
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM models"
+SELECT = f"SELECT {', '.join(_COLUMNS)} FROM models"
 
 
 class Models:
@@ -83,12 +83,12 @@ class Models:
         self, deployed_since: datetime | None = None, limit: int = 1000
     ) -> list[ModelRow]:
         """The newest first; with a time, only those deployed since then."""
-        sql = f"{_SELECT} WHERE COALESCE(deployed_us, -1) >= ? ORDER BY version DESC LIMIT ?"
+        sql = f"{SELECT} WHERE COALESCE(deployed_us, -1) >= ? ORDER BY version DESC LIMIT ?"
         earliest = micros(deployed_since) if deployed_since else -1
-        return _models(await self._database.read(lambda tx: tx.rows(sql, (earliest, limit))))
+        return many(await self._database.read(lambda tx: tx.rows(sql, (earliest, limit))))
 
     async def _one(self, column: str, value: str) -> ModelRow | None:
-        sql = f"{_SELECT} WHERE {column} = ?"
+        sql = f"{SELECT} WHERE {column} = ?"
         row = await self._database.read(lambda tx: tx.row(sql, (value,)))
         return _model(row) if row else None
 
@@ -98,12 +98,12 @@ _LINK = "SELECT job_id, parent FROM models WHERE model_id = ?"
 
 def deployed(tx: Tx) -> ModelRow | None:
     """The model that answers now: the one deployed last."""
-    sql = f"{_SELECT} WHERE state = ? ORDER BY COALESCE(deployed_us, 0) DESC, version DESC LIMIT 1"
+    sql = f"{SELECT} WHERE state = ? ORDER BY COALESCE(deployed_us, 0) DESC, version DESC LIMIT 1"
     row = tx.row(sql, (DEPLOYED,))
     return _model(row) if row else None
 
 
-def _models(rows: Iterable[Row]) -> list[ModelRow]:
+def many(rows: Iterable[Row]) -> list[ModelRow]:
     return [_model(row) for row in rows]
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from upswing.adapters.sql.rollout_tables import ROLLOUTS
+from upswing.adapters.sql.validation_tables import VALIDATIONS
+
 _TRUE, _FALSE = "('true', 't', '1')", "('false', 'f', '0')"
 _EVALUATION = {
     "metadata.is_evaluation": _TRUE,
@@ -306,6 +309,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX decisions_by_stage ON decisions (stage, seq)",
     ),
+    ROLLOUTS,
+    VALIDATIONS,
 )
 
 

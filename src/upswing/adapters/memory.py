@@ -1,0 +1,252 @@
+"""Twins of the controller's ports, in memory: the same promises, without a database, a bus or a server.
+
+`pause` is awaited before and after every effect, so that a test can stop a controller between any two of
+them, or let it die there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from upswing.contracts.traffic import Model, Plan, Tally, read_plan, write_plan
+from upswing.errors import Conflict, Reason, Rejected, Transient
+from upswing.ports import Decision, ModelRow
+from upswing.ports_rollout import (
+    Audit,
+    Change,
+    Complaints,
+    Earned,
+    Incident,
+    Leader,
+    ModelMove,
+    NewModel,
+    RecordRow,
+    Rewards,
+    RolloutRow,
+    Rows,
+    SeenComplaint,
+    SeenReward,
+    Superseded,
+)
+
+Pause = Callable[[str], Awaitable[None]]
+_OVER = {"rolled_back", "replaced", "cancelled"}
+_ON_THEIR_WAY = {"trained", "validating", "passed", "canary", "deployed"}
+
+
+async def at_once(_: str) -> None:
+    """No pause at all."""
+
+
+@dataclass
+class MemoryRollouts:
+    """The store's twin. What it holds outlives any controller."""
+
+    pause: Pause = at_once
+    fence: Leader | None = None
+    rollouts: dict[str, RolloutRow] = field(default_factory=dict)
+    registry: dict[str, ModelRow] = field(default_factory=dict)
+    records: dict[str, RecordRow] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    messages: list[bytes] = field(default_factory=list)
+    incident_rows: list[Incident] = field(default_factory=list)
+    audit_rows: list[Audit] = field(default_factory=list)
+    rewards: list[SeenReward] = field(default_factory=list)
+    """What the reward stage has stored, in order."""
+    complaints: list[SeenComplaint] = field(default_factory=list)
+
+    async def take_over(
+        self, holder: str, now: datetime, above: int = 0
+    ) -> tuple[int, Leader | None]:
+        await self.pause("take_over")
+        before = self.fence
+        number = max(before.fence if before else 0, above) + 1
+        self.fence = Leader(number, holder, now, before.held if before else None)
+        await self.pause("took_over")
+        return number, before
+
+    async def leader(self) -> Leader | None:
+        return self.fence
+
+    async def beat(self, fence: int, now: datetime, held: datetime | None) -> None:
+        await self.pause("beat")
+        leader = self._leading(fence)
+        self.fence = replace(leader, beat=now, held=held or leader.held)
+
+    async def standing(self) -> Rows:
+        await self.pause("standing")
+        live = tuple(row for row in self.rollouts.values() if row.state not in _OVER)
+        named = {row.model_id for row in live} | {row.baseline_id for row in live}
+        models = [
+            row
+            for row in self.registry.values()
+            if row.state in _ON_THEIR_WAY or row.model_id in named
+        ]
+        return Rows(live, tuple(sorted(models, key=lambda row: row.version)))
+
+    async def history(self, limit: int = 100) -> Sequence[RolloutRow]:
+        return list(self.rollouts.values())[::-1][:limit]
+
+    async def latest(self, model_id: str) -> RolloutRow | None:
+        found = [row for row in self.rollouts.values() if row.model_id == model_id]
+        return found[-1] if found else None
+
+    async def model(self, model_id: str) -> ModelRow | None:
+        await self.pause("model")
+        return self.registry.get(model_id)
+
+    async def models(self) -> Sequence[ModelRow]:
+        return sorted(self.registry.values(), key=lambda row: -row.version)
+
+    async def record(self, rollout_id: str) -> bytes | None:
+        await self.pause("record")
+        row = self.records.get(rollout_id)
+        return row.body if row else None
+
+    async def incidents(self, limit: int = 100) -> Sequence[Incident]:
+        return self.incident_rows[::-1][:limit]
+
+    async def audit(self, limit: int = 100) -> Sequence[Audit]:
+        return self.audit_rows[::-1][:limit]
+
+    async def newest(self) -> tuple[int, int]:
+        rewards = self.rewards[-1].seq if self.rewards else 0
+        return rewards, self.complaints[-1].seq if self.complaints else 0
+
+    async def rewards_after(self, seq: int, models: Sequence[str], limit: int = 500) -> Rewards:
+        await self.pause("rewards")
+        rows = [row for row in self.rewards if row.seq > seq][:limit]
+        seen = tuple(row for row in rows if row.model in models)
+        return Rewards(seen, rows[-1].seq if rows else seq, more=len(rows) == limit)
+
+    async def complaints_after(
+        self, seq: int, models: Sequence[str], limit: int = 500
+    ) -> Complaints:
+        rows = [row for row in self.complaints if row.seq > seq][:limit]
+        seen = tuple(row for row in rows if row.model in models)
+        return Complaints(seen, rows[-1].seq if rows else seq, more=len(rows) == limit)
+
+    async def earned(self, model_id: str, most: int = 200) -> Earned:
+        told = [row.raw_total for row in self.rewards if row.model == model_id][-most:]
+        values = [value for value in told if value is not None and math.isfinite(value)]
+        return Earned(math.fsum(values) / len(values) if values else None, len(values))
+
+    async def commit(self, fence: int, change: Change) -> None:
+        await self.pause("commit")
+        self._leading(fence)
+        registry = dict(self.registry)
+        if change.newcomer is not None:
+            _register(registry, change.newcomer, change.now)
+        for move in change.models:
+            _move(registry, move)
+        self.registry = registry
+        self.rollouts |= {row.rollout_id: row for row in change.rollouts}
+        self.records |= {row.rollout_id: row for row in change.records}
+        known = {decision.decision_id for decision in self.decisions}
+        self.decisions += [d for d in change.decisions if d.decision_id not in known]
+        self.messages += change.messages
+        self.incident_rows += change.incidents
+        self.audit_rows += change.audit
+        await self.pause("committed")
+
+    def _leading(self, fence: int) -> Leader:
+        if self.fence is None or self.fence.fence != fence:
+            raise Superseded(f"Another controller has taken over from this one (fence {fence}).")
+        return self.fence
+
+
+@dataclass
+class MemoryBoard:
+    """The board's twin."""
+
+    pause: Pause = at_once
+    plan: bytes | None = None
+    plans: list[Plan] = field(default_factory=list)
+    """Every plan that was taken, in order."""
+    counts: dict[str, Tally] = field(default_factory=dict)
+    away: bool = False
+
+    async def write(self, plan: Plan) -> None:
+        await self.pause("write")
+        self._there()
+        held = read_plan(self.plan) if self.plan else None
+        if held is not None and held.fence > plan.fence:
+            raise Superseded(f"A newer controller writes the traffic plan (fence {held.fence}).")
+        self.plan = write_plan(plan)
+        self.plans.append(plan)
+        await self.pause("written")
+
+    async def read(self) -> Plan | None:
+        self._there()
+        return read_plan(self.plan) if self.plan else None
+
+    async def tallies(self) -> Mapping[str, Tally]:
+        await self.pause("tallies")
+        self._there()
+        return {name: dict(tally) for name, tally in self.counts.items()}
+
+    async def follow(self, wake: Callable[[], None]) -> None:
+        """Whoever changes `counts` wakes the controller itself."""
+
+    def _there(self) -> None:
+        if self.away:
+            raise Transient("The board is away.")
+
+
+@dataclass
+class MemoryServing:
+    """The servers' twin."""
+
+    pause: Pause = at_once
+    url: str = "http://127.0.0.1:1/v1"
+    platform: str = "upswing"
+    loaded: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
+    """Models whose checkpoint can never be served."""
+    away: set[str] = field(default_factory=set)
+    """Models whose server does not answer just now."""
+
+    async def ensure(self, model: ModelRow | str) -> Model:
+        await self.pause("ensure")
+        name = model if isinstance(model, str) else model.model_id
+        if name in self.broken:
+            raise Rejected(Reason.SCHEMA, f"The checkpoint of {name} does not verify.")
+        if name in self.away:
+            raise Transient(f"The server of {name} does not answer.")
+        self.loaded.add(name)
+        return Model(name, self.url, name)
+
+    async def alive(self, model: Model) -> bool:
+        await self.pause("alive")
+        return model.model_id in self.loaded - self.away
+
+    async def release(self, model_id: str) -> None:
+        await self.pause("release")
+        self.loaded.discard(model_id)
+
+
+def _register(registry: dict[str, ModelRow], new: NewModel, now: datetime) -> None:
+    known = registry.get(new.model_id)
+    if known is not None:
+        if (known.base_model, known.path) != (new.base_model, new.path):
+            raise Conflict(f"{new.model_id} is known with another base or checkpoint.")
+        return
+    version = max((row.version for row in registry.values()), default=0) + 1
+    registry[new.model_id] = ModelRow(
+        version, new.model_id, f"registered-{version}", new.base_model, None, "", new.path, "",
+        "trained", 0, None, None, now, None,
+    )  # fmt: skip
+
+
+def _move(registry: dict[str, ModelRow], move: ModelMove) -> None:
+    row = registry.get(move.model_id)
+    if row is None or row.state not in move.before:
+        stands = f"is {row.state}" if row else "is not known"
+        raise Conflict(f"{move.model_id} {stands}: it cannot be {move.state}.")
+    registry[move.model_id] = replace(
+        row, state=move.state, deployed=move.deployed or row.deployed,
+        baseline_reward=row.baseline_reward if move.reward is None else move.reward,
+    )  # fmt: skip

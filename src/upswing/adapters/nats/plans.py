@@ -1,0 +1,150 @@
+"""How does the controller's plan reach the gateways, and how do their counts reach the controller?
+
+    write ─▶ read what is stored ─▶ a higher fence? ─▶ Superseded
+                                └─▶ replace exactly that revision ─▶ somebody was quicker? ─▶ read again
+
+So of two controllers only the newer one writes, whatever either believes. Counts are heard as they are
+put; every half minute all of them are read anew, in case one was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.js.errors import (
+    KeyNotFoundError,
+    KeyWrongLastSequenceError,
+    NotFoundError,
+    ServiceUnavailableError,
+)
+from nats.js.kv import KeyValue
+
+from upswing.adapters.nats.bus import Bus
+from upswing.adapters.nats.traffic import PLAN, TALLY, TRAFFIC, bucket, make_buckets
+from upswing.contracts.traffic import Plan, Tally, read_plan, read_tally, write_plan
+from upswing.errors import Rejected, Transient
+from upswing.ports_rollout import Superseded
+
+log = logging.getLogger(__name__)
+_AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError, NotFoundError)
+_TRIES = 8
+"""Writers that may come in between."""
+_ANEW_SECONDS, _READ_SECONDS = 30.0, 3.0
+
+
+class PlanBoard:
+    """The controller's view of the buckets."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._known: dict[str, KeyValue] = {}
+        self._tallies: dict[str, Tally] = {}
+        self._read_at: float | None = None
+
+    async def prepare(self) -> None:
+        """Make the buckets that are missing."""
+        await make_buckets(self._bus)
+
+    # ── the plan ─────────────────────────────────────────────────────────────────────────────
+
+    async def write(self, plan: Plan) -> None:
+        """Replace the plan; `Superseded` when a newer controller has written."""
+        raw = write_plan(plan)
+        self._there()
+        try:
+            plans = await self._bucket(TRAFFIC)
+            for _ in range(_TRIES):
+                revision, held = await self._stored(plans)
+                if held is not None and held.fence > plan.fence:
+                    raise Superseded(
+                        f"A newer controller writes the traffic plan (fence {held.fence}, not {plan.fence})."
+                    )
+                with contextlib.suppress(KeyWrongLastSequenceError):
+                    await plans.update(PLAN, raw, last=revision)
+                    return
+        except _AWAY as error:
+            raise Transient(f"The traffic plan cannot be written just now: {error!r}.") from error
+        raise Transient("Others write the traffic plan all the time.")
+
+    async def read(self) -> Plan | None:
+        """The plan that is stored; None when there is none, or none that can be used."""
+        self._there()
+        try:
+            return (await self._stored(await self._bucket(TRAFFIC)))[1]
+        except _AWAY as error:
+            raise Transient(f"The traffic plan cannot be read just now: {error!r}.") from error
+
+    async def _stored(self, plans: KeyValue) -> tuple[int, Plan | None]:
+        try:
+            entry = await plans.get(PLAN)
+        except KeyNotFoundError as gone:  # a key that was deleted has a revision all the same
+            return (gone.entry.revision or 0) if gone.entry else 0, None
+        try:
+            return entry.revision or 0, read_plan(entry.value or b"")
+        except Rejected as error:
+            log.warning("%s", error, extra={"action": "bad_plan"})
+            return entry.revision or 0, None
+
+    def _there(self) -> None:
+        """A bus that is away is not waited for: a way back has five seconds."""
+        if not self._bus.connected:
+            raise Transient("The bus is away, and with it the traffic plan.")
+
+    async def _bucket(self, name: str) -> KeyValue:
+        if name not in self._known:
+            self._known[name] = await bucket(self._bus, name)
+        return self._known[name]
+
+    # ── the counts ───────────────────────────────────────────────────────────────────────────
+
+    async def follow(self, wake: Callable[[], None]) -> None:
+        """Hear every count as it is put, for ever."""
+        prefix = f"$KV.{TALLY}."
+
+        async def hear(message: Msg) -> None:
+            self._note(message.subject.removeprefix(prefix), message.data)
+            wake()
+
+        heard = await self._bus.client.subscribe(prefix + ">", cb=hear)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            with contextlib.suppress(*_AWAY):
+                await heard.unsubscribe()
+
+    async def tallies(self) -> Mapping[str, Tally]:
+        """The newest counts of every gateway."""
+        now = asyncio.get_running_loop().time()
+        if self._read_at is None or now - self._read_at > _ANEW_SECONDS:
+            self._there()
+            try:
+                async with asyncio.timeout(_READ_SECONDS):
+                    await self._read_all()
+            except _AWAY as error:
+                raise Transient(f"The counts cannot be read just now: {error!r}.") from error
+            self._read_at = now
+        return dict(self._tallies)
+
+    async def _read_all(self) -> None:
+        watcher = await (await self._bucket(TALLY)).watchall()
+        try:
+            async for entry in watcher:
+                if entry is None:  # that was all
+                    break
+                self._note(entry.key, entry.value or b"")
+        finally:
+            await watcher.stop()  # type: ignore[no-untyped-call]
+
+    def _note(self, gateway: str, raw: bytes) -> None:
+        if not raw:
+            self._tallies.pop(gateway, None)
+            return
+        try:
+            self._tallies[gateway] = read_tally(raw)
+        except Rejected as error:
+            log.warning("%s: %s", gateway, error, extra={"action": "bad_tally"})

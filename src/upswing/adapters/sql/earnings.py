@@ -1,0 +1,37 @@
+"""What have two models earned in production, in the order in which it came?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from upswing.adapters.sql.database import Database
+
+MOST = 50_000
+"""Trajectories of both together, the newest: they tell a difference of 0.01, and take a second."""
+_SQL = (
+    "SELECT trajectory_seq, model, principal, raw_total FROM scored WHERE model IN (?, ?) AND "
+    "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
+    "ORDER BY trajectory_seq DESC LIMIT ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """One trajectory's raw reward."""
+
+    seq: int
+    model: str
+    principal: str
+    raw: float
+
+
+class Earnings:
+    """Reads; never writes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(self, one: str, other: str, most: int = MOST) -> list[Earned]:
+        """The newest rewards of these two models, the oldest of them first."""
+        rows = await self._database.read(lambda tx: tx.rows(_SQL, (one, other, most)))
+        return [Earned(*row) for row in reversed(rows)]

@@ -1,0 +1,166 @@
+"""Which validations were begun, how did they end, and what did they report?
+
+running ─▶ done      with the report, and its decision in the same transaction
+   │
+   └────▶ failed     there is no report, and the sentence says why; asking again begins anew
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.decisions import insert
+from upswing.adapters.sql.store import micros, moment, tables
+from upswing.contracts.validation import ValidationReport
+from upswing.ports import Decision
+
+State = Literal["running", "done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationRow:
+    """A validation as it stands in the store."""
+
+    run_id: str
+    candidate: str
+    against: str
+    """The model that it is compared with."""
+    suites: tuple[str, ...]
+    state: State
+    word: str | None
+    """`pass`, `fail` or `inconclusive`, when it is done."""
+    sentence: str | None
+    improvement: float | None
+    report: ValidationReport | None
+    artifact: str | None
+    """Where a copy of the report lies."""
+    decision_id: str | None
+    started: datetime
+    ended: datetime | None
+
+
+_COLUMNS = tuple(
+    {"started": "started_us", "ended": "ended_us"}.get(field.name, field.name)
+    for field in fields(ValidationRow)
+)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM validations"
+
+
+class Validations:
+    """The rows. Every write is durable when it returns."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(
+        self, run_id: str, candidate: str, against: str, suites: Sequence[str], now: datetime
+    ) -> ValidationRow:
+        """The row of this id: new, or as it is known; one that failed is begun anew."""
+        values = (run_id, candidate, against, msgspec.json.encode(suites), micros(now))
+
+        def unit(tx: Tx) -> ValidationRow:
+            tx.execute(
+                "INSERT INTO validations (run_id, candidate, against, suites, state, started_us) "
+                "VALUES (?, ?, ?, ?, 'running', ?) ON CONFLICT (run_id) DO NOTHING",
+                values,
+            )
+            tx.execute(
+                "UPDATE validations SET state = 'running', sentence = NULL, ended_us = NULL "
+                "WHERE run_id = ? AND state = 'failed'",
+                (run_id,),
+            )
+            (row,) = tx.rows(f"{_SELECT} WHERE run_id = ?", (run_id,))
+            return _row(row)
+
+        return await self._database.write(unit)
+
+    async def finish(
+        self, report: ValidationReport, artifact: str, decision: Decision, now: datetime
+    ) -> bool:
+        """Keep the report and its decision; False when it was kept before."""
+        improvement = report.improvement.estimate if report.improvement else None
+        values = (
+            report.word, decision.sentence, improvement, msgspec.json.encode(report), artifact,
+            decision.decision_id, micros(now), report.run_id,
+        )  # fmt: skip
+
+        def unit(tx: Tx) -> bool:
+            done = tx.execute(
+                "UPDATE validations SET state = 'done', word = ?, sentence = ?, improvement = ?, "
+                "report = ?, artifact = ?, decision_id = ?, ended_us = ? "
+                "WHERE run_id = ? AND state = 'running'",
+                values,
+            )
+            if done:
+                insert(tx, decision)
+            return bool(done)
+
+        return await self._database.write(unit)
+
+    async def fail(self, run_id: str, sentence: str, now: datetime) -> None:
+        """There will be no report."""
+        sql = (
+            "UPDATE validations SET state = 'failed', sentence = ?, ended_us = ? "
+            "WHERE run_id = ? AND state = 'running'"
+        )
+        await self._database.write(lambda tx: tx.execute(sql, (sentence, micros(now), run_id)))
+
+    async def get(self, run_id: str) -> ValidationRow | None:
+        return await self._one("run_id = ?", run_id)
+
+    async def unfinished(self) -> list[ValidationRow]:
+        """Those that were begun and have not ended, the oldest first."""
+        return await self._many("state = 'running' ORDER BY seq")
+
+    async def newest(self, limit: int = 100) -> list[ValidationRow]:
+        """Those that are done, the newest first."""
+        return await self._many(f"state = 'done' ORDER BY seq DESC LIMIT {int(limit)}")
+
+    async def of_pair(self, one: str, other: str) -> ValidationRow | None:
+        """The newest report that compares these two, whichever was the candidate."""
+        pair = "((candidate = ? AND against = ?) OR (candidate = ? AND against = ?))"
+        return await self._one(
+            f"state = 'done' AND {pair} ORDER BY seq DESC LIMIT 1", one, other, other, one
+        )
+
+    async def of_candidate(self, model_id: str) -> ValidationRow | None:
+        """The newest report in which this model was the candidate."""
+        return await self._one(
+            "state = 'done' AND candidate = ? ORDER BY seq DESC LIMIT 1", model_id
+        )
+
+    async def _one(self, where: str, *params: object) -> ValidationRow | None:
+        found = await self._many(where, *params)
+        return found[0] if found else None
+
+    async def _many(self, where: str, *params: object) -> list[ValidationRow]:
+        def unit(tx: Tx) -> list[ValidationRow]:
+            if "validations" not in tables(tx):  # a store that an older version left
+                return []
+            return _rows(tx.rows(f"{_SELECT} WHERE {where}", params))
+
+        return await self._database.read(unit)
+
+
+def _rows(rows: Iterable[Row]) -> list[ValidationRow]:
+    return [_row(row) for row in rows]
+
+
+def _row(row: Row) -> ValidationRow:
+    by_name = dict(zip((field.name for field in fields(ValidationRow)), row, strict=True))
+    report, ended = by_name["report"], by_name["ended"]
+    return ValidationRow(
+        **by_name
+        | {
+            "suites": msgspec.json.decode(bytes(by_name["suites"]), type=tuple[str, ...]),
+            "report": msgspec.json.decode(bytes(report), type=ValidationReport) if report else None,
+            "started": moment(by_name["started"]),
+            "ended": moment(ended) if ended is not None else None,
+        }
+    )

@@ -1,0 +1,349 @@
+"""How does a decision become rows, and how do rows become a plan?
+
+**Rows first, then the plan.** A change is one transaction: rollouts, models, evidence, journal, outbox.
+The plan is made from the rows and from nothing else, so a crash at any point leaves one of two things:
+
+| the crash comes        | what is true                 | the next controller                            |
+|------------------------|------------------------------|------------------------------------------------|
+| before the commit      | nothing has happened         | decides the same from the same evidence         |
+| between commit and plan| it has happened              | writes the plan before anything else            |
+
+In between, a gateway follows the old plan, for as long as its lease at most. Were the plan written first,
+a crash would leave traffic that no row explains, and the next controller would undo it.
+
+**A way back does not wait for the store.** When its transaction has not ended after two seconds, the plan
+is written without the candidate all the same; in memory the candidate stays withdrawn until a row says so.
+The next controller judges before it writes its first plan, so a crash in just that moment changes nothing
+either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from upswing.contracts.traffic import Model as Served
+from upswing.contracts.traffic import Plan
+from upswing.deploy.announce import Word, announcement, word_of
+from upswing.deploy.events import Outage
+from upswing.deploy.journal import STAGE, Inputs, Stepped, decide, kind_of
+from upswing.deploy.metrics import DeployMetrics
+from upswing.deploy.moves import model_moves
+from upswing.deploy.policy import DeployPolicy
+from upswing.deploy.record import Record, Tallies, note_share
+from upswing.deploy.record import read as read_record
+from upswing.deploy.record import row_of as record_row
+from upswing.deploy.rollout import Rollout, step
+from upswing.deploy.standing import Standing, beside, plan_of, row_of, shares, standing_of
+from upswing.deploy.states import OVER
+from upswing.errors import Transient
+from upswing.ports import Decision, ModelRow
+from upswing.ports_rollout import (
+    Audit,
+    Board,
+    Change,
+    Incident,
+    Leader,
+    ModelMove,
+    NewModel,
+    Serving,
+    Store,
+    Superseded,
+)
+
+log = logging.getLogger(__name__)
+LEASE = timedelta(seconds=45)
+"""Of a plan with a canary, in real time: the baseline answers alone when it has passed."""
+STORE_PATIENCE = 2.0
+"""Seconds that a way back waits for the store, of the five it may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything outside."""
+
+    store: Store
+    board: Board
+    serving: Serving
+    clock: Callable[[], datetime]
+    """Of ramps; a demo or a test may hand in a fast one."""
+    wall: Callable[[], datetime]
+    """Real time, for leases."""
+    new_id: Callable[[], UUID]
+    changed: Callable[[], None] = lambda: None
+    """Something was committed that follows to the bus."""
+
+
+class Ledger:
+    """The rows, and the plan that follows from them. One change at a time: hold `lock`."""
+
+    def __init__(
+        self, world: World, policy: DeployPolicy, base: str, holder: str,
+        metrics: DeployMetrics | None = None,
+    ) -> None:  # fmt: skip
+        self.world, self.policy, self.base, self._holder = world, policy, base, holder
+        self.metrics = metrics
+        self.lock = asyncio.Lock()
+        self.fence = 0
+        self.standing = Standing(base)
+        self.served: dict[str, Served] = {}
+        self._withdrawn: set[str] = set()
+        self._plan: Plan | None = None
+        self._version = 0
+        self._held: datetime | None = None
+        """When the plan last held, by the clock of ramps."""
+        self._written: datetime | None = None
+        """When that was, in real time; None: it did not hold since."""
+
+    # ── leading ──────────────────────────────────────────────────────────────────────────────
+
+    async def take_over(self) -> Leader | None:
+        """From now on this controller writes, and no older one does.
+
+        A store that was put back from a copy may know an older fence than the board does.
+        """
+        world, held = self.world, await self.world.board.read()
+        above = held.fence if held else 0
+        self.fence, before = await world.store.take_over(self._holder, world.wall(), above)
+        self._held, self._written = before.held if before else None, None
+        self._plan, self._version = None, 0
+        self._withdrawn.clear()
+        log.info("leading with fence %d", self.fence, extra={"action": "take_over"})
+        return before
+
+    def lead(self) -> None:
+        if not self.fence:
+            raise Superseded("This controller does not lead: another one does.")
+
+    def stand_back(self) -> None:
+        self.fence = 0
+
+    @property
+    def behind(self) -> bool:
+        """Do the rows say something that no plan says yet?"""
+        return self._plan is None
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────
+
+    async def read(self) -> Standing:
+        """How everything stands, from the rows."""
+        self.standing = standing_of(await self.world.store.standing(), self.base)
+        over = {each.rollout_id for each in self.standing.rollouts}
+        self._withdrawn &= over
+        return self.standing
+
+    async def know(self, model_id: str) -> ModelRow | None:
+        """A model that may have been over long ago becomes part of the picture."""
+        row = await self.world.store.model(model_id)
+        if row is not None:
+            models = {**self.standing.models, model_id: row}
+            self.standing = Standing(self.base, self.standing.rollouts, models)
+        return row
+
+    async def record(self, rollout_id: str) -> Record:
+        return read_record(await self.world.store.record(rollout_id))
+
+    async def tallies(self) -> Tallies:
+        """What gateways have counted; nothing when nobody can say."""
+        try:
+            return await self.world.board.tallies()
+        except Superseded:
+            raise
+        except Transient as error:
+            log.warning("%s", error, extra={"action": "tallies"})
+            return {}
+
+    async def ensure(self, model_id: str) -> Served:
+        """Have a model served; the base by its name."""
+        row = self.standing.models.get(model_id) or await self.world.store.model(model_id)
+        served = await self.world.serving.ensure(row if row is not None else model_id)
+        self.served[model_id] = served
+        return served
+
+    # ── changing ─────────────────────────────────────────────────────────────────────────────
+
+    def journalled(self, inputs: Inputs, decision_id: str = "") -> Decision:
+        """The journal's row: the inputs, and what follows from them."""
+        outcome, sentence = decide(inputs)
+        return Decision(
+            decision_id or str(self.world.new_id()), STAGE, kind_of(inputs, outcome), sentence,
+            msgspec.json.encode(inputs), msgspec.json.encode(outcome), self.world.clock(),
+        )  # fmt: skip
+
+    def incident(
+        self, rollout: Rollout | None, model_id: str, reason: str, sentence: str, metrics: object
+    ) -> Incident:
+        return Incident(
+            str(self.world.new_id()), rollout.rollout_id if rollout else None, model_id, reason,
+            sentence, msgspec.json.encode(metrics), self.world.clock(),
+        )  # fmt: skip
+
+    def alert(self, reason: str, model_id: str, sentence: str) -> None:
+        """Call a person."""
+        log.error(
+            "%s: %s", model_id, sentence,
+            extra={"action": "alert", "model": model_id, "reason": reason},
+        )  # fmt: skip
+        if self.metrics:
+            self.metrics.alert(reason)
+
+    async def carry_out(
+        self, changed: Iterable[Rollout] = (), *, records: Mapping[str, Record] | None = None,
+        moves: Iterable[ModelMove] = (), decisions: Iterable[Decision] = (),
+        incidents: Iterable[Incident] = (), audit: Iterable[Audit] = (),
+        newcomer: NewModel | None = None, by: str = "", reward: float | None = None,
+        urgent: bool = False,
+    ) -> None:  # fmt: skip
+        """Commit, then write the plan that follows; `urgent`: the plan waits two seconds at most."""
+        changed, decisions = tuple(changed), tuple(decisions)
+        now, before = self.world.clock(), self.standing
+        after = _with(before, changed)
+        kept = await self._noted(after, dict(records or {}))
+        number = decisions[0].decision_id if decisions else ""
+        told = [
+            (word, self._announced(each, word, by, now, number))
+            for each in changed
+            if (word := word_of(_find(before, each.rollout_id), each)) is not None
+        ]
+        change = Change(
+            now=now, rollouts=tuple(row_of(each) for each in changed),
+            records=tuple(record_row(name, record) for name, record in kept.items()),
+            models=(*moves, *model_moves(before, changed, now, reward=reward)),
+            newcomer=newcomer, decisions=decisions, messages=tuple(body for _, body in told),
+            incidents=tuple(incidents), audit=tuple(audit),
+        )  # fmt: skip
+        await (self._urgently(change) if urgent else self._commit(change))
+        if told:
+            self._plan = None  # until the next one is written
+        for word, _ in told:
+            self._count(word)
+        await self.read()
+        await self.publish()
+
+    async def _commit(self, change: Change) -> None:
+        self.lead()
+        await self.world.store.commit(self.fence, change)
+        self.world.changed()
+
+    async def _urgently(self, change: Change) -> None:
+        """A way back: not later than two seconds from now the plan is without it."""
+        try:
+            async with asyncio.timeout(STORE_PATIENCE):
+                await self._commit(change)
+        except Superseded:
+            raise
+        except (TimeoutError, Transient) as error:
+            self._withdrawn |= {row.rollout_id for row in change.rollouts if row.state in OVER}
+            await self.publish()
+            raise Transient(f"The traffic is back, and the store does not know it: {error!r}.") from error  # fmt: skip
+
+    async def _noted(self, after: Standing, records: dict[str, Record]) -> dict[str, Record]:
+        """The records that change: those given, and those whose share or plan does."""
+        at = self.world.wall()
+        for each in after.active:
+            name = each.rollout_id
+            record = records.get(name) or await self.record(name)
+            new = note_share(record, at, beside(after, each))
+            if after.lead not in record.sources:
+                record.sources, new = [*record.sources, after.lead], True
+            if new:
+                records[name] = record
+        return records
+
+    def _announced(
+        self, rollout: Rollout, word: Word, by: str, now: datetime, number: str
+    ) -> bytes:
+        name = rollout.model_id
+        return announcement(
+            rollout, word, self.standing.models.get(name), self.served.get(name),
+            platform=self.world.serving.platform, by=by, now=now,
+            number=number or str(self.world.new_id()),
+        )  # fmt: skip
+
+    def _count(self, status: str) -> None:
+        if self.metrics:
+            self.metrics.happened(status)
+
+    # ── the plan ─────────────────────────────────────────────────────────────────────────────
+
+    async def publish(self, *, renew: bool = False) -> None:
+        """Write the plan that follows from the rows, when it is new or its lease is to be renewed."""
+        self.lead()
+        if self.standing.baseline not in self.served:
+            await self.ensure(self.standing.baseline)
+        full = self._full()
+        if full and self._lapsed():
+            await self._outage()
+        plan = self._made()
+        if renew or self._plan is None or _essence(plan) != _essence(self._plan):
+            self._version += 1
+            plan = msgspec.structs.replace(plan, version=self._version)
+            try:
+                await self.world.board.write(plan)
+            except Superseded:
+                raise
+            except Transient:
+                self._plan = None  # whatever is there now, it is written anew
+                raise
+            self._plan = plan
+        if self.metrics:
+            self.metrics.traffic(shares(self.standing))
+        now, wall = self.world.clock(), self.world.wall()
+        self._written = wall if full else None
+        self._held = now if full else self._held
+        await self.world.store.beat(self.fence, wall, now if full else None)
+
+    def _made(self) -> Plan:
+        return plan_of(
+            self.standing, self.served, fence=self.fence, version=self._version,
+            lease_until=self.world.wall() + LEASE, without=self._withdrawn,
+        )  # fmt: skip
+
+    def _full(self) -> bool:
+        """Does everybody get the share that the rows say?"""
+        names = {each.model_id for each in self.standing.active}
+        return names <= self.served.keys() and not self._withdrawn
+
+    def _lapsed(self) -> bool:
+        """Was there a time without the plan since it last held?"""
+        return self._written is None or self.world.wall() - self._written > LEASE
+
+    async def _outage(self) -> None:
+        """A step goes on where it stood: what nobody led through counts for nothing."""
+        rollout = self.standing.ramping
+        if rollout is None or rollout.canary is None:
+            return
+        now, since = self.world.clock(), rollout.canary.since
+        lasted = now - max(since, self._held or since)
+        if lasted <= timedelta():
+            return
+        event = Outage(lasted)
+        decision = self.journalled(Stepped(rollout, (event,), now))
+        change = Change(
+            now=now, rollouts=(row_of(step(rollout, event, now)),), decisions=(decision,)
+        )
+        await self._commit(change)
+        await self.read()
+
+
+def _with(standing: Standing, changed: Iterable[Rollout]) -> Standing:
+    """How everything stands after these changes."""
+    by_id = {each.rollout_id: each for each in standing.rollouts}
+    by_id |= {each.rollout_id: each for each in changed}
+    live = tuple(each for each in by_id.values() if each.state not in OVER)
+    return Standing(standing.base, live, standing.models)
+
+
+def _find(standing: Standing, rollout_id: str) -> Rollout | None:
+    return next((each for each in standing.rollouts if each.rollout_id == rollout_id), None)
+
+
+def _essence(plan: Plan) -> tuple[object, ...]:
+    leased = plan.lease_until is not None
+    return plan.rollout, plan.baseline, plan.candidates, leased, plan.operator

@@ -1,0 +1,204 @@
+"""What is remembered of a rollout beside how it stands, and how is what was seen worked in?
+
+| while it is        | is remembered                                                        |
+|--------------------|----------------------------------------------------------------------|
+| ramping, or held   | the evidence of candidate and baseline, side by side                  |
+| promoted           | the watch: errors against the limit, rewards against what was frozen  |
+
+Everything that is read carries a number that only rises: rewards and complaints their sequence, counts
+the counts themselves. So whatever is worked in twice changes nothing, and a crash between reading and
+writing costs nothing but the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct, field
+
+from upswing.contracts.traffic import Counts
+from upswing.contracts.traffic import Tally as Told
+from upswing.deploy.errors import Seen, Tally
+from upswing.deploy.evidence import Evidence, begin
+from upswing.deploy.limits import Limits
+from upswing.deploy.rollout import Rollout
+from upswing.deploy.watch import Watch, begin_watch
+from upswing.ports_rollout import Complaints, RecordRow, Rewards
+
+_SHARES = 200
+"""Changes of the share that are remembered: complaints come late, but not that late."""
+NONE = Counts()
+Tallies = Mapping[str, Told]
+"""By gateway."""
+
+
+class Held(Struct, frozen=True):
+    """From then on, in real time, the candidate had this share of what it and the baseline got."""
+
+    at: datetime
+    share: float
+
+
+class Record(Struct):
+    """It changes in place, like the evidence in it."""
+
+    evidence: Evidence | None = None
+    watch: Watch | None = None
+    sources: list[str] = field(default_factory=list)
+    """The rollouts whose name the plan bore while this one had traffic."""
+    shares: list[Held] = field(default_factory=list)
+    hold: str = ""
+    """What it waited for when that was last journalled."""
+    alerted: str = ""
+    """What a person was last called for."""
+
+
+_DECODER = msgspec.json.Decoder(Record)
+
+
+def read(body: bytes | None) -> Record:
+    return _DECODER.decode(body) if body else Record()
+
+
+def row_of(rollout_id: str, record: Record) -> RecordRow:
+    """The record as it is kept, with what it was read from."""
+    rewards = complaints = 0
+    if record.evidence is not None:
+        rewards, complaints = record.evidence.rewards.seq, record.evidence.complaints.seq
+    if record.watch is not None:
+        rewards = max(rewards, record.watch.fall.seq)
+    return RecordRow(rollout_id, rewards, complaints, msgspec.json.encode(record))
+
+
+# ── beginnings ───────────────────────────────────────────────────────────────────────────────────
+
+
+def begin_record(
+    rollout: Rollout, limits: Limits, tallies: Tallies, *, lead: str, newest: tuple[int, int]
+) -> Record:
+    """Nothing seen yet: what was counted and stored up to now belongs to the time before."""
+    evidence = begin(limits, reward_seq=newest[0], complaint_seq=newest[1])
+    sources = list(dict.fromkeys((rollout.rollout_id, lead)))
+    for gateway, source, models in _counted(tallies, sources):
+        candidate, beside = _both(models, rollout.model_id, rollout.baseline_id)
+        evidence.errors.seen[f"{gateway}/{source}"] = Seen(candidate, beside)
+    return Record(evidence=evidence, sources=sources)
+
+
+def begin_watching(
+    record: Record, rollout: Rollout, limits: Limits, tallies: Tallies, *,
+    frozen: float | None, newest: int,
+) -> Record:  # fmt: skip
+    """From its promotion on; the evidence stays, for whoever asks why."""
+    watch = begin_watch(limits, frozen, reward_seq=newest)
+    for gateway, source, models in _counted(tallies):
+        if rollout.model_id in models:
+            watch.errors.seen[f"{gateway}/{source}"] = Seen(_tally(models[rollout.model_id]))
+    record.watch, record.hold, record.alerted = watch, "", ""
+    return record
+
+
+def note_share(record: Record, at: datetime, share: float) -> bool:
+    """Remember the share that holds from now on; False when it is the same."""
+    if record.shares and record.shares[-1].share == share:
+        return False
+    record.shares = [*record.shares[1 - _SHARES :], Held(at, share)]
+    return True
+
+
+def share_at(record: Record, at: datetime) -> float:
+    """The share at that time; 0 before the first."""
+    return next((held.share for held in reversed(record.shares) if held.at <= at), 0.0)
+
+
+# ── working in ───────────────────────────────────────────────────────────────────────────────────
+
+
+def take_rewards(record: Record, rollout: Rollout, seen: Rewards) -> None:
+    """Rewards of candidate and baseline, in their order."""
+    if record.evidence is None:
+        return
+    rewards = record.evidence.rewards
+    for row in seen.rows:
+        if row.rollout in record.sources:
+            candidate = row.model == rollout.model_id
+            rewards.observe(row.seq, row.raw_total, candidate=candidate)
+    rewards.seq = max(rewards.seq, seen.upto)
+
+
+def take_complaints(record: Record, rollout: Rollout, seen: Complaints) -> None:
+    """Complaints, each with the share that the candidate had when the episode began."""
+    if record.evidence is None:
+        return
+    complaints = record.evidence.complaints
+    for row in seen.rows:
+        if row.rollout in record.sources:
+            share = share_at(record, row.started)
+            complaints.observe(row.seq, candidate=row.model == rollout.model_id, share=share)
+    complaints.seq = max(complaints.seq, seen.upto)
+
+
+def take_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:
+    """What gateways have counted; False when nothing of it is new."""
+    if record.evidence is None:
+        return False
+    new = False
+    for gateway, source, models in _counted(tallies, record.sources):
+        candidate, beside = _both(models, rollout.model_id, rollout.baseline_id)
+        new |= record.evidence.errors.count(f"{gateway}/{source}", candidate, beside)
+    return new
+
+
+def watch_rewards(record: Record, rollout: Rollout, seen: Rewards) -> None:
+    """Rewards of the promoted model."""
+    if record.watch is None:
+        return
+    fall = record.watch.fall
+    for row in seen.rows:
+        if row.model == rollout.model_id:
+            fall.observe(row.seq, row.raw_total)
+    fall.seq = max(fall.seq, seen.upto)
+
+
+def watch_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:
+    """Its requests, whatever rollouts go on beside it."""
+    if record.watch is None:
+        return False
+    new = False
+    for gateway, source, models in _counted(tallies):
+        if rollout.model_id in models:
+            told = _tally(models[rollout.model_id])
+            new |= record.watch.errors.count(f"{gateway}/{source}", told)
+    return new
+
+
+def total(tallies: Tallies, model_id: str) -> Counts:
+    """All that gateways have counted for a model."""
+    found = [models[model_id] for _, _, models in _counted(tallies) if model_id in models]
+    return Counts(
+        sum(one.requests for one in found),
+        sum(one.errors for one in found),
+        sum(one.fallbacks for one in found),
+        sum(one.latency_ms_sum for one in found),
+    )
+
+
+def _counted(
+    tallies: Tallies, sources: Iterable[str] | None = None
+) -> Iterable[tuple[str, str, Mapping[str, Counts]]]:
+    """(gateway, rollout, its models), always in the same order."""
+    for gateway in sorted(tallies):
+        told = tallies[gateway]
+        for source in sorted(told) if sources is None else sources:
+            if source in told:
+                yield gateway, source, told[source]
+
+
+def _both(models: Mapping[str, Counts], candidate: str, baseline: str) -> tuple[Tally, Tally]:
+    return _tally(models.get(candidate, NONE)), _tally(models.get(baseline, NONE))
+
+
+def _tally(counts: Counts) -> Tally:
+    return Tally(counts.requests, min(counts.errors, counts.requests))

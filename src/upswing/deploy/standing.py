@@ -1,0 +1,160 @@
+"""How does everything stand, and what plan follows from it?
+
+The rollouts are the truth, and the plan is a function of them:
+
+    promoted            ─▶ baseline; without one, the model that was deployed before, or the base
+    ramping, paused     ─▶ candidates, the one that ramps first
+    ramping             ─▶ a lease: without its controller nobody watches it, so it gets no traffic
+    nothing but paused  ─▶ no lease: an operator's word does not run out
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from upswing.contracts.traffic import Candidate, Plan
+from upswing.contracts.traffic import Model as Served
+from upswing.deploy.rollout import Rollout
+from upswing.deploy.states import ACTIVE, Model
+from upswing.deploy.states import Rollout as State
+from upswing.ports import ModelRow
+from upswing.ports_rollout import RolloutRow, Rows
+
+NOTHING = "base"
+"""The plan's rollout when none ever was."""
+_DECODER = msgspec.json.Decoder(Rollout)
+
+
+def decoded(row: RolloutRow) -> Rollout:
+    return _DECODER.decode(row.body)
+
+
+def row_of(rollout: Rollout) -> RolloutRow:
+    return RolloutRow(
+        rollout.rollout_id, rollout.model_id, rollout.baseline_id, rollout.state.value,
+        rollout.share, msgspec.json.encode(rollout),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All rollouts that are not over, the oldest first, and the models they are about."""
+
+    base: str
+    rollouts: tuple[Rollout, ...] = ()
+    models: Mapping[str, ModelRow] = field(default_factory=dict)
+
+    @property
+    def promoted(self) -> Rollout | None:
+        found = [each for each in self.rollouts if each.state is State.PROMOTED]
+        return found[-1] if found else None
+
+    @property
+    def ramping(self) -> Rollout | None:
+        return next((each for each in self.rollouts if each.state is State.RAMPING), None)
+
+    @property
+    def active(self) -> tuple[Rollout, ...]:
+        """Those with traffic beside the baseline; whoever ramps comes first."""
+        found = [each for each in self.rollouts if each.state in ACTIVE]
+        return tuple(sorted(found, key=lambda each: each.state is not State.RAMPING))
+
+    @property
+    def on_its_way(self) -> Rollout | None:
+        """Whom a newcomer meets: the one that ramps, waits for approval, or is held."""
+        waiting = [each for each in self.rollouts if each.state is State.AWAITING]
+        return next(iter((*self.active, *waiting)), None)
+
+    @property
+    def queued(self) -> tuple[Rollout, ...]:
+        return tuple(each for each in self.rollouts if each.state is State.QUEUED)
+
+    @property
+    def baseline(self) -> str:
+        """Who gets what the candidates leave: always exactly one."""
+        if self.promoted is not None:
+            return self.promoted.model_id
+        answers = [row for row in self.models.values() if row.state == Model.DEPLOYED]
+        return answers[-1].model_id if answers else self.base
+
+    @property
+    def lead(self) -> str:
+        """The name that the plan bears."""
+        if self.active:
+            return self.active[0].rollout_id
+        return self.promoted.rollout_id if self.promoted else NOTHING
+
+    @property
+    def taken(self) -> float:
+        return math.fsum(each.share for each in self.active)
+
+    def of(self, model_id: str) -> Rollout | None:
+        """The rollout of a model that is on its way, or all of the traffic."""
+        live = {State.QUEUED, State.AWAITING, State.PROMOTED, *ACTIVE}
+        found = [each for each in self.rollouts if each.model_id == model_id and each.state in live]
+        return found[-1] if found else None
+
+    def room_for(self, rollout: Rollout) -> float:
+        """The share that the others leave."""
+        others = [each for each in self.active if each.rollout_id != rollout.rollout_id]
+        return 1 - math.fsum(each.share for each in others)
+
+    def version(self, model_id: str) -> int:
+        row = self.models.get(model_id)
+        return row.version if row else 0
+
+    def state_of(self, model_id: str) -> Model | None:
+        row = self.models.get(model_id)
+        return Model(row.state) if row else None
+
+
+def standing_of(rows: Rows, base: str) -> Standing:
+    return Standing(
+        base,
+        tuple(decoded(row) for row in rows.rollouts),
+        {row.model_id: row for row in rows.models},
+    )
+
+
+def plan_of(
+    standing: Standing, served: Mapping[str, Served], *, fence: int, version: int,
+    lease_until: datetime, without: Collection[str] = (),
+) -> Plan:  # fmt: skip
+    """The plan; `without` are rollouts that get nothing, whatever the rows say.
+
+    A candidate that nobody serves is left out; without a served baseline there is no plan (KeyError).
+    """
+    candidates = tuple(
+        Candidate(served[each.model_id], each.share)
+        for each in standing.active
+        if each.model_id in served and each.rollout_id not in without
+    )
+    leased = standing.ramping is not None
+    return Plan(
+        fence=fence,
+        rollout=standing.lead,
+        salt=standing.lead,
+        baseline=served[standing.baseline],
+        candidates=candidates,
+        lease_until=lease_until if leased else None,
+        operator=bool(candidates) and not leased,
+        version=version,
+    )
+
+
+def shares(standing: Standing) -> dict[str, float]:
+    """Model → share; they sum to 1."""
+    told = {each.model_id: each.share for each in standing.active}
+    return {standing.baseline: max(0.0, 1 - math.fsum(told.values())), **told}
+
+
+def beside(standing: Standing, rollout: Rollout) -> float:
+    """The candidate's part of what it and the baseline get together."""
+    rest = max(0.0, 1 - standing.taken)
+    both = rollout.share + rest
+    return rollout.share / both if both > 0 else 0.0

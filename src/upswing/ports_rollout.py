@@ -1,0 +1,276 @@
+"""What does the controller of rollouts need from the world? Three ports, and the values that cross them.
+
+| port      | promises                                                                         |
+|-----------|----------------------------------------------------------------------------------|
+| `Store`   | a change is one transaction, and only the newest controller's is taken            |
+| `Board`   | a plan is replaced whole, and never by an older controller's                      |
+| `Serving` | a model answers at a URL from when `ensure` returns                               |
+
+What a rollout is, the store does not know: it keeps JSON, and the columns beside it that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from upswing.contracts.traffic import Model, Plan, Tally
+from upswing.errors import Transient
+from upswing.ports import Decision, ModelRow
+
+
+class Superseded(Transient):
+    """Another controller has taken over: this one writes nothing more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutRow:
+    """A rollout as it is kept."""
+
+    rollout_id: str
+    model_id: str
+    baseline_id: str
+    state: str
+    share: float
+    body: bytes
+    """JSON: the whole of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRow:
+    """What a rollout has shown, and what that was read from."""
+
+    rollout_id: str
+    reward_seq: int
+    complaint_seq: int
+    body: bytes
+    """JSON: the whole of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMove:
+    """A model's next state, and the states that it may come from."""
+
+    model_id: str
+    state: str
+    before: tuple[str, ...]
+    deployed: datetime | None = None
+    """When it began to answer; None: as it was."""
+    reward: float | None = None
+    """What it earns at its promotion; None: as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewModel:
+    """A model that training did not make."""
+
+    model_id: str
+    base_model: str
+    path: str
+    """A checkpoint's folder, or the URL of a server that has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """Something that a person has to hear of."""
+
+    incident_id: str
+    rollout_id: str | None
+    model_id: str
+    reason: str
+    sentence: str
+    metrics: bytes
+    """JSON: all that was known."""
+    happened: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A write of an operator."""
+
+    who: str
+    what: str
+    about: str
+    detail: bytes
+    """JSON."""
+    written: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What changes together, or not at all."""
+
+    now: datetime
+    rollouts: tuple[RolloutRow, ...] = ()
+    records: tuple[RecordRow, ...] = ()
+    models: tuple[ModelMove, ...] = ()
+    newcomer: NewModel | None = None
+    decisions: tuple[Decision, ...] = ()
+    messages: tuple[bytes, ...] = ()
+    """model.deployed.v1, for the outbox."""
+    incidents: tuple[Incident, ...] = ()
+    audit: tuple[Audit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """Who leads, and when it was last heard of."""
+
+    fence: int
+    holder: str
+    beat: datetime
+    """Real time."""
+    held: datetime | None
+    """When its plan last held, by the clock of ramps; None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How everything stands."""
+
+    rollouts: tuple[RolloutRow, ...]
+    """Those that are not over, the oldest first; succeeded ones are not."""
+    models: tuple[ModelRow, ...]
+    """Those on their way, those that answer, and all that the rollouts name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenReward:
+    """The first reward of an episode that chance gave to a model."""
+
+    seq: int
+    model: str
+    rollout: str
+    """The plan's, when the episode began."""
+    raw_total: float | None
+    """None when it is missing or no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenComplaint:
+    """The first complaint about such an episode."""
+
+    seq: int
+    model: str
+    rollout: str
+    started: datetime
+    """When the episode began, in real time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    rows: tuple[SeenReward, ...]
+    upto: int
+    """Everything up to this sequence number has been looked at."""
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Complaints:
+    rows: tuple[SeenComplaint, ...]
+    upto: int
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What a model's newest episodes earned, raw."""
+
+    mean: float | None
+    count: int
+
+
+class Store(Protocol):
+    """The rows. Every write is durable when it returns, and `Superseded` unless the fence is the newest."""
+
+    async def take_over(
+        self, holder: str, now: datetime, above: int = 0
+    ) -> tuple[int, Leader | None]:
+        """The new fence, higher than any before and than `above`, and who led before."""
+        ...
+
+    async def leader(self) -> Leader | None: ...
+
+    async def beat(self, fence: int, now: datetime, held: datetime | None) -> None:
+        """The leader lives; with `held`, its plan holds at that time of ramps."""
+        ...
+
+    async def standing(self) -> Rows: ...
+
+    async def history(self, limit: int = 100) -> Sequence[RolloutRow]:
+        """All rollouts, the newest first."""
+        ...
+
+    async def latest(self, model_id: str) -> RolloutRow | None:
+        """A model's newest rollout, over or not."""
+        ...
+
+    async def model(self, model_id: str) -> ModelRow | None: ...
+
+    async def models(self) -> Sequence[ModelRow]: ...
+
+    async def record(self, rollout_id: str) -> bytes | None: ...
+
+    async def commit(self, fence: int, change: Change) -> None:
+        """All of it. `Conflict` when a model is not in a state that it may come from."""
+        ...
+
+    async def newest(self) -> tuple[int, int]:
+        """The newest sequence numbers of rewards and of feedback."""
+        ...
+
+    async def rewards_after(self, seq: int, models: Sequence[str], limit: int = 500) -> Rewards: ...
+
+    async def complaints_after(
+        self, seq: int, models: Sequence[str], limit: int = 500
+    ) -> Complaints: ...
+
+    async def earned(self, model_id: str, most: int = 200) -> Earned: ...
+
+    async def incidents(self, limit: int = 100) -> Sequence[Incident]: ...
+
+    async def audit(self, limit: int = 100) -> Sequence[Audit]: ...
+
+
+class Board(Protocol):
+    """Where gateways read the plan and write their counts."""
+
+    async def write(self, plan: Plan) -> None:
+        """`Superseded` when the stored plan has a higher fence; `Transient` when it cannot be reached."""
+        ...
+
+    async def read(self) -> Plan | None: ...
+
+    async def tallies(self) -> Mapping[str, Tally]:
+        """By gateway."""
+        ...
+
+    async def follow(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever a gateway has counted, for ever."""
+        ...
+
+
+class Serving(Protocol):
+    """Servers of models."""
+
+    @property
+    def platform(self) -> str:
+        """As announcements call it."""
+        ...
+
+    async def ensure(self, model: ModelRow | str) -> Model:
+        """Where this model, or the base of this name, answers from now on.
+
+        `Rejected` when its checkpoint can never be served, `Transient` when it cannot be now.
+        """
+        ...
+
+    async def alive(self, model: Model) -> bool:
+        """Does its server know it, right now?"""
+        ...
+
+    async def release(self, model_id: str) -> None:
+        """Nobody asks for it any more; requests under way end first."""
+        ...

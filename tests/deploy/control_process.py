@@ -1,0 +1,78 @@
+"""A controller in a process of its own, on a real store and a real bus: python control_process.py SETUP.
+
+Its models are served by nobody, and every one of them is proved better by 0.08. With `episodes` it brings
+its own traffic: so many episodes in a second, recorded, scored and counted under the plan that holds.
+"""
+
+import asyncio
+import json
+import random
+import sys
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+from tests.deploy.controlling import BASE, report
+from tests.deploy.scoring import scored
+from tests.support import until
+
+from upswing.adapters.memory import MemoryServing
+from upswing.adapters.nats.bus import Bus
+from upswing.adapters.nats.plans import PlanBoard
+from upswing.adapters.sql.rollouts import Rollouts
+from upswing.adapters.sql.store import open_store
+from upswing.contracts.traffic import Counts
+from upswing.deploy.ledger_service import World
+from upswing.deploy.policy import DeployPolicy
+from upswing.deploy.service import Controller
+from upswing.runtime import now
+
+
+def hurried(setup):
+    """A clock of ramps that runs so many times as fast as the wall's, since a moment of the past."""
+    speed, epoch = setup.get("speed", 1), datetime.fromisoformat(setup["epoch"])
+    return lambda: epoch + (now() - epoch) * speed
+
+
+async def prove(candidate, current):
+    return report(candidate, current)
+
+
+async def traffic(store, board, bus, controller, each_second):
+    """Episodes under the plan that holds; both models are equally good."""
+    chance, instance, counts = random.Random(), f"gw-{uuid4()}", {}
+    bucket = await bus.js.key_value("rl_tally")
+    while True:
+        plan = await board.read()
+        shares = {each.model.model_id: each.share for each in plan.candidates}
+        shares[plan.baseline.model_id] = 1 - sum(shares.values())
+        for name in chance.choices(list(shares), list(shares.values()), k=each_second // 5):
+            total = min(1, max(0, chance.gauss(0.6, 0.1)))
+            await scored(store, model=name, total=total, gateway={"rollout": plan.rollout})
+            told = counts.setdefault(plan.rollout, {}).setdefault(name, Counts())
+            counts[plan.rollout][name] = Counts(told.requests + 1, 0, 0, 0.0)
+        await bucket.put(instance, msgspec.json.encode(counts))
+        controller.wake()
+        await asyncio.sleep(0.2)
+
+
+async def main(setup):
+    store = open_store(Path(setup["data"]))
+    await store.prepare()
+    bus = await Bus.connect(setup["nats"])
+    board = PlanBoard(bus)
+    await board.prepare()
+    world = World(Rollouts(store.database), board, MemoryServing(), hurried(setup), now, uuid4)
+    policy = DeployPolicy(samples=setup.get("samples", 1.0))
+    controller = Controller(world, prove, policy, base=BASE, holder=str(uuid4()))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(controller.run())
+        await until(lambda: controller.leading, 60)
+        print("ready", flush=True)
+        if episodes := setup.get("episodes"):
+            group.create_task(traffic(store, board, bus, controller, episodes))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(json.loads(sys.argv[1])))

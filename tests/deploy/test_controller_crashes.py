@@ -1,0 +1,288 @@
+"""A controller dies, is replaced, or loses its store and its bus: what is true afterwards?"""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from tests.deploy.controlling import BASE, LOOK, START, Ground
+
+from upswing.contracts.traffic import Counts
+from upswing.deploy.record import read as read_record
+from upswing.deploy.states import Rollout as State
+from upswing.errors import Transient
+from upswing.ports_rollout import Superseded
+
+HOUR = timedelta(hours=1)
+
+
+class Died(BaseException):
+    """As `kill -9` would: nothing after it runs, not even a handler of errors."""
+
+
+class Fate:
+    """Lets a controller die at the n-th effect."""
+
+    def __init__(self, at):
+        self.left = at
+        self.where = None
+
+    async def __call__(self, place):
+        await asyncio.sleep(0)
+        self.left -= 1
+        if self.left == 0:
+            self.where = place
+            raise Died(place)
+
+
+def holds(ground):
+    """What is true at every moment, whoever died where."""
+    rollouts = [ground.rollout(name) for name in ground.store.registry if ground_has(ground, name)]
+    assert sum(each.state is State.PROMOTED for each in rollouts) <= 1
+    assert sum(each.state is State.RAMPING for each in rollouts) <= 1
+    deployed = [row for row in ground.store.registry.values() if row.state == "deployed"]
+    assert len(deployed) <= 1
+    for each in rollouts:
+        if each.state is State.PROMOTED:
+            assert each.validation_id
+            assert ground.state(each.model_id) == "deployed"
+    if ground.board.plan:
+        assert sum(ground.shares.values()) == pytest.approx(100)
+
+
+def ground_has(ground, name):
+    return any(row.model_id == name for row in ground.store.rollouts.values())
+
+
+async def story(ground, fate):
+    """A model goes out, a worse one comes back; whoever dies is followed by another."""
+    for part in (ground.store, ground.board, ground.serving):
+        part.pause = fate
+    ground.errors["agent-zero-rl-v2"] = 0.6
+    controller, looks, deaths = None, 0, 0
+    while looks < 75:
+        try:
+            if controller is None:
+                controller = await ground.started(holder=f"c{deaths}")
+            if looks == 60 and "agent-zero-rl-v2" not in ground.store.registry:
+                ground.trained(2)
+            while await controller.admit():
+                pass
+            ground.now += LOOK
+            ground.wall += timedelta(seconds=8)
+            await controller.renew()
+            ground.serve(120)
+            await controller.tick()
+            looks += 1
+        except Died:
+            controller, deaths = None, deaths + 1
+            fate.left = 10**9
+            holds(ground)
+    holds(ground)
+    return deaths
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_wherever_it_dies_the_story_ends_the_same(seed):
+    ground = Ground(seed)
+    ground.trained(1)
+    fate = Fate(3 + seed * 37)
+    assert await story(ground, fate) == 1, "the story was over before"
+    assert ground.state("agent-zero-rl-v1") == "deployed", fate.where
+    assert ground.state("agent-zero-rl-v2") == "rolled_back", fate.where
+    assert ground.shares == {"agent-zero-rl-v1": 100.0}
+    told = [(each.model, each.event) for each in ground.events]
+    assert told.count(("agent-zero-rl-v1", "promoted")) == 1
+    assert told.count(("agent-zero-rl-v2", "rollback")) == 1
+
+
+async def test_the_same_seed_leaves_the_same_trace():
+    traces = []
+    for _ in range(2):
+        ground = Ground(7)
+        ground.trained(1)
+        await story(ground, Fate(200))
+        traces.append((ground.store.decisions, ground.store.messages, ground.board.plans))
+    assert traces[0] == traces[1]
+
+
+async def test_after_a_death_it_is_at_the_same_step_with_its_evidence_and_no_shorter_dwell():
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    await ground.pass_time(controller, HOUR + LOOK)
+    before, shown = ground.rollout(name), ground.store.records[ground.rollout(name).rollout_id]
+    assert before.share == 0.25
+    ground.now += 3 * HOUR
+    ground.wall += 3 * HOUR
+    assert ground.shares == {BASE: 100.0}  # the lease is over
+    again = await ground.started(holder="two")
+    after = ground.rollout(name)
+    assert (after.state, after.canary.step, after.share) == (State.RAMPING, 1, 0.25)
+    assert ground.shares == {BASE: 75.0, name: 25.0}
+    lost = after.canary.since - before.canary.since
+    assert 3 * HOUR - LOOK <= lost <= 3 * HOUR + LOOK
+    assert after.canary.deadline - before.canary.deadline == lost
+    kept = read_record(ground.store.records[after.rollout_id].body)
+    assert kept.evidence.rewards.candidates >= read_record(shown.body).evidence.rewards.candidates
+    await ground.pass_time(again, HOUR - 2 * LOOK)
+    assert ground.rollout(name).canary.step == 1
+    assert "outage" in ground.kinds
+
+
+async def test_a_bus_that_was_away_for_longer_than_a_lease_shortens_no_dwell():
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    ground.board.away = True
+    for _ in range(12):
+        ground.now += LOOK
+        ground.wall += LOOK
+        with pytest.raises(Transient):
+            await controller.renew()
+    ground.board.away = False
+    await controller.renew()
+    assert ground.rollout(name).canary.since == START + 12 * LOOK
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+
+
+async def test_of_two_controllers_only_the_newer_one_writes():
+    ground = Ground()
+    ground.trained(1)
+    old = await ground.started(holder="old")
+    new = await ground.started(holder="new")
+    for ask in (old.tick, old.renew, old.admit):
+        with pytest.raises(Superseded):
+            await ask()
+    with pytest.raises(Superseded):
+        await old.set_traffic(BASE, 100, "ann")
+    assert [plan.fence for plan in ground.board.plans] == [1, 2]
+    await new.admit()
+    assert ground.plan.fence == 2
+
+
+async def test_a_way_back_does_not_wait_for_the_store():
+    ground = Ground()
+    name = ground.trained(1)
+    ground.errors[name] = 1.0
+    controller = await ground.started()
+    await controller.admit()
+    ground.serve(300)
+    commit = ground.store.commit
+
+    async def away(fence, change):
+        raise Transient("The store is away.")
+
+    ground.store.commit = away
+    with pytest.raises(Transient, match="traffic is back"):
+        await controller.tick()
+    assert ground.shares == {BASE: 100.0}
+    ground.store.commit = commit
+    await controller.renew()
+    assert ground.shares == {BASE: 100.0}, "a renewal does not bring it back"
+    assert ground.rollout(name).state is State.RAMPING
+    await controller.tick()
+    assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {BASE: 100.0})
+
+
+async def test_what_failed_while_nobody_led_is_judged_before_it_gets_traffic_again():
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    lead = ground.plan.rollout
+    ground.board.counts["gw"] = {lead: {name: Counts(40, 40), BASE: Counts(400, 2)}}
+    await ground.started(holder="two")
+    assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {BASE: 100.0})
+    seconds = [plan for plan in ground.board.plans if plan.fence == 2]
+    assert all(not plan.candidates for plan in seconds)
+
+
+async def test_a_validation_that_was_cut_short_is_done_again():
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+
+    async def cut(candidate, current):
+        raise Died
+
+    controller._arrivals._prove = cut
+    with pytest.raises(Died):
+        await controller.admit()
+    assert ground.state(name) == "validating"
+    again = await ground.started(holder="two")
+    assert await again.admit()
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+
+
+async def test_telling_the_same_twice_changes_no_evidence():
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    ground.serve(500)
+    await controller.tick()
+    once = ground.store.records[ground.rollout(name).rollout_id]
+    await controller.tick()
+    await controller.glance()
+    assert ground.store.records[ground.rollout(name).rollout_id] == once
+
+
+async def test_a_store_put_back_from_a_copy_is_led_all_the_same():
+    ground = Ground()
+    for holder in ("one", "two", "three"):
+        await ground.started(holder=holder)
+    ground.store.fence = None
+    await ground.started(holder="four")
+    assert ground.plan.fence == 4
+
+
+async def test_what_nobody_can_serve_when_its_turn_comes_is_cancelled():
+    ground = Ground()
+    first = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    second = ground.trained(2)
+    await controller.admit()
+    ground.serving.broken.add(second)
+    controller = await ground.started(holder="two")
+    await controller.rollback(first, "ann")
+    await controller.tick()
+    assert (ground.rollout(second).reason, ground.shares) == ("not_servable", {BASE: 100.0})
+    assert ground.store.incident_rows[-1].reason == "not_servable"
+
+
+async def test_one_that_stands_by_takes_over_when_the_leader_is_silent_for_a_lease():
+    ground = Ground()
+    name = ground.trained(1)
+    old = await ground.started(holder="old")
+    new = await ground.started(holder="new")
+    await new.admit()
+    await old._safely(old.renew)
+    assert not old.leading
+    for _ in range(4):
+        ground.wall += timedelta(seconds=10)
+        await new.renew()
+        await old._safely(old._round)
+    assert ground.plan.fence == 2
+    ground.wall += timedelta(seconds=46)  # the newer one is dead
+    await old._safely(old._round)
+    assert old.leading
+    assert (ground.plan.fence, ground.shares) == (3, {BASE: 90.0, name: 10.0})
+    await new._safely(new.renew)
+    assert not new.leading
+
+
+async def test_a_plan_that_could_not_be_written_is_written_at_the_next_turn():
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    ground.board.away = True
+    with pytest.raises(Transient):
+        await controller.rollback(name, "ann")
+    assert ground.rollout(name).state is State.ROLLED_BACK
+    ground.board.away = False
+    await controller._safely(controller._round)
+    assert ground.shares == {BASE: 100.0}

@@ -1,0 +1,469 @@
+"""The controller on twins: whole stories, from a trained model to its end."""
+
+from datetime import timedelta
+
+import pytest
+from tests.deploy.controlling import BASE, LOOK, START, Ground
+
+from upswing.deploy.journal import replay
+from upswing.deploy.states import Rollout as State
+from upswing.errors import Conflict, Misuse, Transient
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def ground():
+    return Ground()
+
+
+def replays(ground):
+    """Every journalled decision comes out the same from its inputs."""
+    for decision in ground.store.decisions:
+        assert replay(decision.kind, decision.inputs) == (decision.outcome, decision.sentence)
+        assert decision.stage == "deploy"
+    return True
+
+
+async def test_the_plan_exists_from_the_first_start_on_with_the_base_as_baseline(ground):
+    await ground.started()
+    assert ground.shares == {BASE: 100.0}
+    assert (ground.plan.fence, ground.plan.candidates, ground.plan.lease_until) == (1, (), None)
+
+
+async def test_a_model_that_was_deployed_before_is_the_baseline(ground):
+    name = ground.trained(3, state="deployed", deployed=START)
+    await ground.started()
+    assert ground.shares == {name: 100.0}
+
+
+async def test_a_better_model_goes_out_in_steps_and_is_promoted(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    assert await controller.admit()
+    assert ground.proved == [(name, BASE)]
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+    assert ground.plan.lease_until == ground.wall + timedelta(seconds=45)
+    await ground.pass_time(controller, 8 * HOUR)
+    assert (ground.rollout(name).state, ground.state(name)) == (State.PROMOTED, "deployed")
+    assert ground.shares == {name: 100.0}
+    assert [(each.event, each.share) for each in ground.events] == [
+        ("deployed", 10.0), ("ramped", 25.0), ("ramped", 50.0), ("promoted", 100.0),
+    ]  # fmt: skip
+    assert ground.store.registry[name].baseline_reward == pytest.approx(0.6, abs=0.05)
+    assert {"canary", "begin", "hold", "set_weight", "promote"} <= set(ground.kinds)
+    assert replays(ground)
+
+
+@pytest.mark.parametrize(
+    ("worse", "reason"),
+    [({"reward": 0.4}, "performance_degradation"), ({"errors": 0.25}, "high_error_rate"), ({"errors": 0.9}, "hard_failure")],
+)  # fmt: skip
+async def test_a_worse_model_comes_back_by_itself(ground, worse, reason):
+    name = ground.trained(1)
+    ground.reward[name] = worse.get("reward", 0.6)
+    ground.errors[name] = worse.get("errors", 0.01)
+    controller = await ground.started()
+    await controller.admit()
+    await ground.pass_time(controller, LOOK, per_look=250)
+    await ground.pass_time(controller, 6 * HOUR)
+    assert (ground.rollout(name).state, ground.rollout(name).reason) == (State.ROLLED_BACK, reason)
+    assert (ground.state(name), ground.shares) == ("rolled_back", {BASE: 100.0})
+    (incident,) = ground.store.incident_rows
+    assert (incident.model_id, incident.reason) == (name, reason)
+    assert b'"figures"' in incident.metrics
+    assert (ground.events[-1].event, ground.events[-1].about["reason"]) == ("rollback", reason)
+    assert replays(ground)
+
+
+@pytest.mark.parametrize(
+    ("word", "improvement", "state"),
+    [
+        ("fail", 0.3, "failed"), ("inconclusive", 0.3, "undecided"), ("pass", -0.01, "aborted"),
+        ("pass", float("nan"), "aborted"), ("pass", None, "aborted"),
+    ],
+)  # fmt: skip
+async def test_what_is_not_proved_better_does_not_ship(ground, caplog, word, improvement, state):
+    name = ground.trained(1)
+    ground.word, ground.improvement = word, improvement
+    controller = await ground.started()
+    assert await controller.admit()
+    assert (ground.state(name), ground.shares) == (state, {BASE: 100.0})
+    assert ground.store.rollouts == {}
+    assert [row.model_id for row in ground.store.incident_rows] == [name]
+    assert "alert" in [getattr(record, "action", "") for record in caplog.records]
+    assert ground.kinds == ["abort"]
+    assert replays(ground)
+    assert not await controller.admit()
+
+
+async def test_a_checkpoint_that_does_not_verify_is_refused(ground):
+    name = ground.trained(1)
+    ground.serving.broken.add(name)
+    controller = await ground.started()
+    assert await controller.admit()
+    assert (ground.state(name), ground.proved, ground.shares) == ("failed", [], {BASE: 100.0})
+    assert "does not verify" in ground.store.incident_rows[0].sentence
+
+
+async def test_a_validation_that_cannot_be_run_now_is_run_later_and_not_for_ever(ground):
+    name = ground.trained(1)
+    ground.trouble = Transient("The model server is busy.")
+    controller = await ground.started()
+    assert await controller.admit()
+    assert not await controller.admit()
+    for _ in range(4):
+        ground.wall += HOUR
+        assert await controller.admit()
+    assert (ground.state(name), len(ground.proved)) == ("undecided", 5)
+
+
+async def test_a_much_better_model_takes_all_traffic_and_the_old_one_stands_by(ground):
+    name = ground.trained(1)
+    ground.improvement = 0.2
+    controller = await ground.started()
+    ground.serve(100)
+    await controller.admit()
+    assert (ground.shares, ground.state(name)) == ({name: 100.0}, "deployed")
+    assert [each.event for each in ground.events] == ["promoted"]
+    ground.errors[name] = 0.5
+    await ground.pass_time(controller, HOUR)
+    assert (ground.shares, ground.state(name)) == ({BASE: 100.0}, "rolled_back")
+    assert ground.events[-1].event == "rollback"
+    assert replays(ground)
+
+
+async def test_the_model_before_answers_again_when_its_successor_fails_after_promotion(ground):
+    ground.improvement = 0.2
+    controller = await ground.started()
+    first = ground.trained(1)
+    await controller.admit()
+    second = ground.trained(2)
+    await controller.admit()
+    assert ground.shares == {second: 100.0}
+    assert (ground.state(first), ground.rollout(first).state) == ("retired", State.SUCCEEDED)
+    ground.errors[second] = 0.8
+    await ground.pass_time(controller, LOOK * 2)
+    assert (ground.state(first), ground.state(second)) == ("deployed", "rolled_back")
+    assert ground.shares == {first: 100.0}
+    ground.errors[first] = 0.8
+    await ground.pass_time(controller, LOOK * 3)
+    assert ground.shares == {BASE: 100.0}
+
+
+async def test_a_fall_of_reward_after_promotion_calls_a_person_once(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    await ground.pass_time(controller, 8 * HOUR)
+    assert ground.shares == {name: 100.0}
+    ground.reward[name] = 0.3
+    await ground.pass_time(controller, 2 * HOUR)
+    assert [row.reason for row in ground.store.incident_rows] == ["performance_degradation"]
+    assert ground.shares == {name: 100.0}
+    assert ground.kinds.count("degraded") == 1
+    assert replays(ground)
+
+
+async def test_a_newcomer_waits_and_the_newest_goes_next(ground):
+    first = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    second, third = ground.trained(2), ground.trained(3)
+    assert await controller.admit()
+    assert await controller.admit() is False  # 2 is older than 3, which waits
+    assert await controller.admit() is False
+    assert ground.rollout(third).state is State.QUEUED
+    assert "wait" in ground.kinds
+    assert "skip" in ground.kinds
+    assert (await controller.rollback(first, "ann")).state is State.ROLLED_BACK
+    await controller.tick()
+    assert ground.shares == {BASE: 90.0, third: 10.0}
+    assert ground.state(second) == "trained"
+    assert replays(ground)
+
+
+async def test_a_newcomer_takes_the_place_of_an_older_one_where_the_policy_says_so():
+    ground = Ground(newcomers="replace")
+    first = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    second = ground.trained(2)
+    await controller.admit()
+    assert ground.shares == {BASE: 90.0, second: 10.0}
+    assert (ground.rollout(first).state, ground.state(first)) == (State.REPLACED, "retired")
+    assert replays(ground)
+
+
+async def test_what_was_proved_beside_another_baseline_is_proved_again(ground):
+    first = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    second = ground.trained(2)
+    await controller.admit()
+    assert ground.proved[-1] == (second, BASE)
+    await controller.set_traffic(first, 100, "ann")
+    await controller.tick()
+    assert ground.state(second) == "validating"
+    assert await controller.admit()
+    assert ground.proved[-1] == (second, first)
+    assert ground.shares == {first: 90.0, second: 10.0}
+
+
+async def test_a_canary_that_nobody_can_decide_comes_back_after_a_week(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    await ground.pass_time(controller, timedelta(days=7), per_look=0)
+    assert ground.rollout(name).reason == "undecided"
+    assert ground.shares == {BASE: 100.0}
+
+
+async def test_a_candidate_whose_server_is_dead_goes_back_and_a_common_outage_does_not(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    ground.serving.away |= {name, BASE}
+    await ground.pass_time(controller, LOOK * 3, per_look=0)
+    assert ground.rollout(name).state is State.RAMPING
+    ground.serving.away = {name}
+    await ground.pass_time(controller, LOOK, per_look=0)
+    assert ground.rollout(name).reason == "backend_dead"
+    assert ground.shares == {BASE: 100.0}
+
+
+async def test_a_failing_canary_is_noticed_at_a_glance(ground):
+    name = ground.trained(1)
+    ground.errors[name] = 1.0
+    controller = await ground.started()
+    await controller.admit()
+    ground.serve(200)
+    await controller.glance()
+    assert (ground.rollout(name).reason, ground.shares) == ("hard_failure", {BASE: 100.0})
+
+
+async def test_an_older_model_gets_its_chance_when_the_newer_one_is_taken_back(ground):
+    controller = await ground.started()
+    older, newer = ground.trained(1), ground.trained(2)
+    await controller.admit()
+    assert await controller.admit() is False
+    await controller.rollback(newer, "ann")
+    assert await controller.admit()
+    assert ground.shares == {BASE: 90.0, older: 10.0}
+
+
+async def test_a_baseline_that_can_never_be_served_again_gives_way(ground):
+    ground.improvement = 0.2
+    controller = await ground.started()
+    names = []
+    for version in (1, 2):
+        names.append(ground.trained(version))
+        await controller.admit()
+    ground.serving.broken |= set(names)
+    ground.serving.loaded.clear()
+    await ground.started(holder="two")
+    assert ground.shares == {BASE: 100.0}
+    assert [ground.state(name) for name in names] == ["rolled_back", "rolled_back"]
+
+
+async def test_a_model_that_failed_is_validated_once_more_when_somebody_asks(ground):
+    name = ground.trained(1)
+    ground.word = "inconclusive"
+    controller = await ground.started()
+    await controller.admit()
+    assert not await controller.admit()
+    ground.word = "pass"
+    await controller.revalidate(name, "ann")
+    assert await controller.admit()
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+    with pytest.raises(Conflict):
+        await controller.revalidate(name, "ann")
+
+
+async def test_servers_forget_what_nobody_needs(ground):
+    controller = await ground.started()
+    name = ground.trained(1)
+    await controller.admit()
+    await controller.rollback(name, "ann")
+    await controller.tick()
+    assert name in ground.serving.loaded
+    await controller.tick()
+    assert ground.serving.loaded == {BASE}
+
+
+# ── operators ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_an_operators_share_has_no_lease_and_pauses_the_ramp(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    told = await controller.set_traffic(name, 33, "ann")
+    assert told["traffic"] == {BASE: 67.0, name: 33.0}
+    assert (ground.plan.lease_until, ground.plan.operator) == (None, True)
+    await ground.pass_time(controller, 9 * HOUR)
+    assert ground.shares == {BASE: 67.0, name: 33.0}
+    await controller.resume(name, "ann")
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+    assert ground.plan.lease_until is not None
+    assert [(row.who, row.what, row.about) for row in ground.store.audit_rows] == [
+        ("ann", "traffic", name), ("ann", "resume", name),
+    ]  # fmt: skip
+    assert replays(ground)
+
+
+async def test_what_an_operator_holds_goes_back_all_the_same_when_it_fails(ground):
+    name = ground.trained(1)
+    ground.errors[name] = 0.4
+    controller = await ground.started()
+    await controller.admit()
+    await controller.set_traffic(name, 50, "ann")
+    await ground.pass_time(controller, HOUR)
+    assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {BASE: 100.0})
+
+
+async def test_several_models_stand_side_by_side_at_fixed_shares(ground):
+    controller = await ground.started()
+    names = []
+    for version in (1, 2, 3):  # each is out for a while
+        ground.improvement = 0.2
+        names.append(ground.trained(version))
+        assert await controller.admit()
+        assert ground.shares == {names[-1]: 100.0}
+    told = await controller.split({names[0]: 20, names[1]: 30}, "ann")
+    assert told["traffic"] == {names[2]: 50.0, names[0]: 20.0, names[1]: 30.0}
+    lead = ground.plan.rollout
+    assert lead == ground.plan.salt
+    ground.errors[names[1]] = 0.5
+    await ground.pass_time(controller, 4 * HOUR)
+    assert ground.shares == {names[2]: 80.0, names[0]: 20.0}
+    assert ground.rollout(names[1]).reason in {"high_error_rate", "hard_failure"}
+    assert replays(ground)
+
+
+async def test_hundred_percent_makes_a_model_the_baseline_and_of_the_baseline_ends_canaries(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    await controller.set_traffic(BASE, 100, "ann")
+    assert (ground.shares, ground.rollout(name).reason) == ({BASE: 100.0}, "operator")
+    other = ground.trained(2)
+    await controller.admit()
+    await controller.set_traffic(other, 100, "ann")
+    assert (ground.shares, ground.state(other)) == ({other: 100.0}, "deployed")
+    await controller.set_traffic(BASE, 100, "ann")
+    assert (ground.shares, ground.state(other)) == ({BASE: 100.0}, "retired")
+    await controller.set_traffic(other, 100, "ann")
+    assert ground.shares == {other: 100.0}
+    assert replays(ground)
+
+
+async def test_a_rollback_by_hand_takes_back_what_is_on_its_way_and_then_what_answers(ground):
+    ground.improvement = 0.2
+    controller = await ground.started()
+    first = ground.trained(1)
+    await controller.admit()
+    ground.improvement = 0.08
+    second = ground.trained(2)
+    await controller.admit()
+    assert (await controller.rollback(None, "ann", "a feeling")).model_id == second
+    assert (await controller.rollback(None, "ann")).model_id == first
+    assert ground.shares == {BASE: 100.0}
+    with pytest.raises(Exception, match="nothing stands behind"):
+        await controller.rollback(None, "ann")
+    assert [each.about["deployed_by"] for each in ground.events][-2:] == ["ann", "ann"]
+
+
+async def test_approval_comes_before_the_first_traffic_where_it_is_asked_for():
+    ground = Ground(boldness={"approval": True})
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    assert (ground.shares, ground.rollout(name).state) == ({BASE: 100.0}, State.AWAITING)
+    await controller.approve(name, "ann")
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+    assert ground.events[0].about["approval_status"] == "manual_approved"
+    assert replays(ground)
+
+
+async def test_an_emergency_override_is_a_canary_under_the_same_tests(ground):
+    name = ground.trained(1)
+    ground.word = "fail"
+    controller = await ground.started()
+    await controller.admit()
+    with pytest.raises(Exception, match="override only"):
+        await controller.set_traffic(name, 10, "ann")
+    await controller.override(name, "ann", "the base is on fire")
+    assert ground.shares == {BASE: 95.0, name: 5.0}
+    assert ground.events[0].about["approval_status"] == "emergency_override"
+    with pytest.raises(Exception, match="no passed validation"):
+        await controller.set_traffic(name, 100, "ann")
+    with pytest.raises(Exception, match="no passed validation"):
+        await controller.approve(name, "ann")
+    ground.errors[name] = 0.5
+    await ground.pass_time(controller, 4 * HOUR)
+    assert (ground.state(name), ground.shares) == ("rolled_back", {BASE: 100.0})
+    assert replays(ground)
+
+
+async def test_a_good_override_never_gets_all_traffic_by_itself(ground):
+    name = ground.trained(1, state="failed")
+    controller = await ground.started()
+    await controller.override(name, "ann", "we know better")
+    await ground.pass_time(controller, timedelta(days=2))
+    assert ground.shares == {BASE: 50.0, name: 50.0}
+
+
+async def test_a_registered_model_is_validated_and_waits_for_a_word(ground):
+    controller = await ground.started()
+    told = await controller.register("ours-v9", BASE, "http://127.0.0.1:9/v1")
+    assert (told["model_id"], told["state"]) == ("ours-v9", "trained")
+    await controller.register("ours-v9", BASE, "http://127.0.0.1:9/v1")
+    with pytest.raises(Exception, match="another base"):
+        await controller.register("ours-v9", BASE, "/elsewhere")
+    assert await controller.admit()
+    assert ground.rollout("ours-v9").state is State.AWAITING
+    await controller.set_traffic("ours-v9", 10, "ann")
+    assert ground.shares == {BASE: 90.0, "ours-v9": 10.0}
+
+
+@pytest.mark.parametrize("share", [-1, 101, float("nan"), float("inf")])
+async def test_a_share_that_is_none_is_refused(ground, share):
+    controller = await ground.started()
+    with pytest.raises(Exception, match="from 0 to 100"):
+        await controller.set_traffic(BASE, share, "ann")
+
+
+async def test_what_nobody_knows_and_what_cannot_be_is_said_clearly(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    for ask in (controller.approve, controller.pause, controller.resume, controller.rollback):
+        with pytest.raises(Misuse, match="no model"):
+            await ask("nobody", "ann")
+    with pytest.raises(Misuse):
+        await controller.set_traffic("nobody", 10)
+    with pytest.raises(Misuse):
+        await controller.metrics("nobody")
+    with pytest.raises(Exception, match="gets what the others leave"):
+        await controller.set_traffic(BASE, 10)
+    await controller.admit()
+    with pytest.raises(Exception, match="sum to"):
+        await controller.split({name: 60, BASE: 60})
+    with pytest.raises(Exception, match="ramping"):
+        await controller.resume(name, "ann")
+
+
+async def test_metrics_tell_how_a_model_does(ground):
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    await ground.pass_time(controller, HOUR)
+    told = await controller.metrics(name)
+    assert told["traffic_percentage"] == 10.0 or told["traffic_percentage"] == 25.0
+    assert told["requests"] > 50
+    assert 0 <= told["error_rate"] < 0.2
+    assert told["reward_mean"] == pytest.approx(0.6, abs=0.1)
+    assert told["health"] == "healthy"
+    assert (await controller.metrics("current"))["model_id"] == BASE
+    assert [each["model_id"] for each in await controller.models()] == [name, BASE]
+    assert (await controller.rollouts())[0]["state"] == "ramping"

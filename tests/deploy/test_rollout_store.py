@@ -1,0 +1,253 @@
+"""Rollouts in the store: on the twin, on SQLite and on PostgreSQL."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from tests.deploy.scoring import NOW, REDACTOR, reward_of, scored
+from tests.support import raw
+
+from upswing.adapters.memory import MemoryRollouts
+from upswing.adapters.sql.decisions import Decisions
+from upswing.adapters.sql.models import Models
+from upswing.adapters.sql.rewards import Rewards
+from upswing.adapters.sql.rollouts import Rollouts
+from upswing.collect.admit import Limits, admit_feedback
+from upswing.contracts import ModelDeployed
+from upswing.contracts.examples import EXAMPLES
+from upswing.contracts.topics import MODEL_DEPLOYED
+from upswing.errors import Conflict
+from upswing.ports import Decision
+from upswing.ports_rollout import (
+    Audit,
+    Change,
+    Incident,
+    ModelMove,
+    NewModel,
+    RecordRow,
+    RolloutRow,
+    Superseded,
+)
+
+MESSAGE = raw(EXAMPLES[ModelDeployed])
+
+
+def row(name="r-1", model="m-1", state="ramping", share=0.1, baseline="tiny"):
+    return RolloutRow(name, model, baseline, state, share, json.dumps({"share": share}).encode())
+
+
+def change(**parts):
+    return Change(now=NOW, **parts)
+
+
+@pytest.fixture
+def rollouts(request, store):
+    return Rollouts(store.database)
+
+
+@pytest.fixture
+async def both(request, store):
+    """The twin, and every engine."""
+    return [MemoryRollouts(), Rollouts(store.database)]
+
+
+async def test_whoever_takes_over_raises_the_fence_and_the_one_before_writes_no_more(both):
+    for rows in both:
+        assert await rows.leader() is None
+        first, before = await rows.take_over("one", NOW)
+        assert (first, before) == (1, None)
+        await rows.beat(first, NOW, NOW)
+        second, before = await rows.take_over("two", NOW + timedelta(seconds=1))
+        assert (second, before.holder, before.held) == (2, "one", NOW)
+        with pytest.raises(Superseded):
+            await rows.commit(first, change(rollouts=(row(),)))
+        with pytest.raises(Superseded):
+            await rows.beat(first, NOW, NOW)
+        await rows.commit(second, change(rollouts=(row(),)))
+        assert (await rows.leader()).held == NOW
+        assert len((await rows.standing()).rollouts) == 1
+
+
+async def test_a_change_happens_whole_or_not_at_all(both):
+    for rows in both:
+        fence, _ = await rows.take_over("one", NOW)
+        impossible = ModelMove("nobody", "deployed", ("passed",))
+        with pytest.raises(Conflict):
+            await rows.commit(
+                fence,
+                change(
+                    rollouts=(row(),), records=(RecordRow("r-1", 1, 2, b"{}"),),
+                    models=(impossible,), messages=(MESSAGE,),
+                    audit=(Audit("ann", "traffic", "m-1", b"null", NOW),),
+                ),
+            )  # fmt: skip
+        assert (await rows.standing()).rollouts == ()
+        assert await rows.record("r-1") is None
+        assert await rows.audit() == []
+
+
+async def test_a_model_moves_only_from_where_it_may(both):
+    for rows in both:
+        fence, _ = await rows.take_over("one", NOW)
+        new = NewModel("m-1", "tiny", "/models/m-1")
+        await rows.commit(fence, change(newcomer=new))
+        await rows.commit(fence, change(newcomer=new))
+        with pytest.raises(Conflict):
+            await rows.commit(fence, change(newcomer=NewModel("m-1", "tiny", "/elsewhere")))
+        made = await rows.model("m-1")
+        assert (made.state, made.path, made.job_id[:11]) == (
+            "trained",
+            "/models/m-1",
+            "registered-",
+        )
+        await rows.commit(
+            fence, change(models=(ModelMove("m-1", "deployed", ("trained",), NOW, 0.5),))
+        )
+        made = await rows.model("m-1")
+        assert (made.state, made.deployed, made.baseline_reward) == ("deployed", NOW, 0.5)
+        with pytest.raises(Conflict, match="is deployed"):
+            await rows.commit(fence, change(models=(ModelMove("m-1", "canary", ("passed",)),)))
+        await rows.commit(fence, change(models=(ModelMove("m-1", "retired", ("deployed",)),)))
+        assert (await rows.model("m-1")).baseline_reward == 0.5
+        assert [each.model_id for each in await rows.models()] == ["m-1"]
+
+
+async def test_what_is_over_is_history(both):
+    for rows in both:
+        fence, _ = await rows.take_over("one", NOW)
+        await rows.commit(fence, change(rollouts=(row(), row("r-2", "m-2", "queued", 0.0))))
+        await rows.commit(fence, change(rollouts=(row(state="rolled_back", share=0.0),)))
+        assert [each.rollout_id for each in (await rows.standing()).rollouts] == ["r-2"]
+        assert [each.rollout_id for each in await rows.history()] == ["r-2", "r-1"]
+        assert (await rows.latest("m-1")).state == "rolled_back"
+        assert await rows.latest("m-9") is None
+
+
+async def test_records_incidents_and_the_audit_come_back_as_they_went_in(both):
+    for rows in both:
+        fence, _ = await rows.take_over("one", NOW)
+        incident = Incident("i-1", "r-1", "m-1", "hard_failure", "It fails.", b'{"n": 1}', NOW)
+        audit = Audit("ann", "traffic", "m-1", b'{"traffic_percentage": 5}', NOW)
+        await rows.commit(
+            fence,
+            change(
+                records=(RecordRow("r-1", 7, 8, b'{"a": 1}'),), incidents=(incident,), audit=(audit,)
+            ),
+        )  # fmt: skip
+        assert await rows.record("r-1") == b'{"a": 1}'
+        assert await rows.incidents() == [incident]
+        assert await rows.audit() == [audit]
+
+
+async def test_the_journal_and_the_outbox_are_part_of_the_change(store, rollouts):
+    fence, _ = await rollouts.take_over("one", NOW)
+    decision = Decision("d-1", "deploy", "hold", "Not yet.", b"{}", b"{}", NOW)
+    told = change(rollouts=(row(),), decisions=(decision,), messages=(MESSAGE,))
+    await rollouts.commit(fence, told)
+    assert (await Decisions(store.database).get("d-1")).sentence == "Not yet."
+    (entry,) = await store.outbox()
+    assert (entry.subject, entry.payload) == (MODEL_DEPLOYED, MESSAGE)
+
+
+async def test_models_on_their_way_and_those_that_rollouts_name_are_in_the_picture(store, rollouts):
+    models = Models(store.database)
+    names = [
+        await models.register(
+            job_id=f"j-{job}", base_model="tiny", parent=None, snapshot="s", path="/p", card="",
+            samples=1, final_reward=None, now=NOW,
+        )
+        for job in range(4)
+    ]  # fmt: skip
+    fence, _ = await rollouts.take_over("one", NOW)
+    moves = [ModelMove(names[1], "failed", ("trained",)), ModelMove(names[2], "retired", ("trained",))]  # fmt: skip
+    named = row("r-1", names[3], baseline=names[2])
+    await rollouts.commit(fence, change(models=tuple(moves), rollouts=(named,)))
+    seen = [each.model_id for each in (await rollouts.standing()).models]
+    assert seen == [names[0], names[2], names[3]]
+
+
+# ── what is seen ─────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_only_what_chance_gave_to_one_model_counts(store, rollouts):
+    await scored(store, total=0.4)
+    await scored(store, model="tiny", total=0.6)
+    await scored(store, model="somebody-else")
+    await scored(store, gateway=False)
+    await scored(store, gateway={"named": True})
+    await scored(store, mixed_models=["m-1", "tiny"])
+    await scored(store, infra_error=True)
+    await scored(store, is_evaluation=True)
+    await scored(store, gateway={"rollout": "r-2"}, total=0.9)
+    seen = await rollouts.rewards_after(0, ["m-1", "tiny"])
+    assert [(each.model, each.rollout, each.raw_total) for each in seen.rows] == [
+        ("m-1", "r-1", 0.4), ("tiny", "r-1", 0.6), ("m-1", "r-2", 0.9),
+    ]  # fmt: skip
+    assert seen.upto == (await rollouts.newest())[0] == 9
+    assert not seen.more
+    assert (await rollouts.rewards_after(seen.upto, ["m-1"])).rows == ()
+
+
+async def test_a_reward_counts_at_its_first_revision(store, rollouts):
+    name = await scored(store, total=0.4)
+    stored = await store.trajectory(name)
+    later = reward_of(stored, "m-1", 0.9, revision=2).reward
+    await Rewards(store.database).revise(later, judge_score=None, now=NOW)
+    seen = await rollouts.rewards_after(0, ["m-1"])
+    assert [each.raw_total for each in seen.rows] == [0.4]
+    assert seen.upto == 2
+
+
+async def test_rewards_are_read_in_batches(store, rollouts):
+    for _ in range(5):
+        await scored(store)
+    seen = await rollouts.rewards_after(0, ["m-1"], limit=3)
+    assert (len(seen.rows), seen.more) == (3, True)
+    rest = await rollouts.rewards_after(seen.upto, ["m-1"], limit=3)
+    assert (len(rest.rows), rest.more) == (2, False)
+
+
+async def test_what_a_model_earned_is_the_mean_of_its_newest(store, rollouts):
+    assert (await rollouts.earned("m-1")).mean is None
+    for total in (0.2, 0.4, 0.6):
+        await scored(store, total=total)
+    await scored(store, total=0.0, infra_error=True)
+    told = await rollouts.earned("m-1", most=2)
+    assert (told.mean, told.count) == (pytest.approx(0.5), 2)
+
+
+async def say(store, number, now=NOW, **word):
+    said = {
+        "user_id": "user-4",
+        "feedback_id": f"f-{number}",
+        "timestamp": "2026-01-05T12:00:00Z",
+        **word,
+    }
+    admitted, _ = admit_feedback(raw(said), REDACTOR, Limits())
+    await store.take_feedback(admitted, now=now, announce=False)
+
+
+async def test_a_trajectory_complains_once_and_only_when_somebody_is_unhappy(store, rollouts):
+    first, second = await scored(store, episode="e-1"), await scored(store, model="tiny")
+    await say(store, 1, type="thumbs_up", trajectory_id=first)
+    await say(store, 2, type="thumbs_down", trajectory_id=first)
+    await say(store, 3, type="rating", rating=1, episode_id="e-1")
+    await say(store, 4, type="rating", rating=4, trajectory_id=second)
+    await say(store, 5, type="abandoned", trajectory_id=second)
+    await say(store, 6, type="thumbs_down", inference_id="chatcmpl-1")
+    seen = await rollouts.complaints_after(0, ["m-1", "tiny"])
+    assert [(each.seq, each.model, each.rollout) for each in seen.rows] == [
+        (2, "m-1", "r-1"), (5, "tiny", "r-1"),
+    ]  # fmt: skip
+    assert seen.upto == 6
+
+
+async def test_a_complaint_waits_for_its_trajectory_but_not_for_ever(store, rollouts):
+    await say(store, 1, type="thumbs_down", episode_id="e-7")
+    assert (await rollouts.complaints_after(0, ["m-1"])).upto == 0
+    await scored(store, episode="e-7")
+    seen = await rollouts.complaints_after(0, ["m-1"])
+    assert (len(seen.rows), seen.upto) == (1, 1)
+    await say(store, 2, type="thumbs_down", episode_id="never")
+    await say(store, 3, NOW + timedelta(hours=2), type="thumbs_up", episode_id="e-7")
+    assert (await rollouts.complaints_after(1, ["m-1"])).upto == 3

@@ -1,0 +1,165 @@
+"""How a model comes to be served: verified, loaded, listed; at a double of a model server."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+
+import pytest
+import torch
+from tests.deploy.controlling import model
+from tests.train.checkpoint_cases import facts, fresh_model, make_base
+
+from upswing.adapters.checkpoints.writing import save
+from upswing.adapters.objects import Objects
+from upswing.adapters.serving import TOKENS, HttpServing, Server
+from upswing.errors import Rejected, Transient
+
+pytestmark = pytest.mark.live
+KEY = "key-of-the-test"
+
+
+class Double:
+    """Speaks as vLLM does to operators: lists, loads, unloads; and says what it is told to."""
+
+    def __init__(self):
+        self.names, self.asked, self.status, self.body = ["tiny"], [], None, b"{}"
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _answer(self, reader, writer):
+        with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            status, told = self._told(head[0].split()[1], headers, body)
+            writer.write(
+                f"HTTP/1.1 {status} X\r\ncontent-length: {len(told)}\r\nconnection: close\r\n\r\n".encode()
+                + told
+            )
+            await writer.drain()
+        writer.close()
+
+    def _told(self, path, headers, body):
+        if path == "/v1/models":
+            listed = [{"id": name, "object": "model"} for name in self.names]
+            return 200, json.dumps({"object": "list", "data": listed}).encode()
+        wish = json.loads(body)
+        self.asked.append((path, wish, headers.get("authorization")))
+        if self.status:
+            return self.status, self.body
+        if path.endswith("unload_lora_adapter"):
+            self.names.remove(wish["lora_name"])
+        else:
+            self.names.append(wish["lora_name"])
+        return 200, b"{}"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("made")
+    base = make_base(folder / "base")
+    return save(folder, "final", fresh_model(base, "adapter"), facts=facts(), base_folder=base)
+
+
+@pytest.fixture
+async def double():
+    async with Double() as made:
+        yield made
+
+
+@pytest.fixture
+def serving(double, tmp_path):
+    server = Server(lambda: double.url, KEY)
+    return HttpServing(server, Objects(str(tmp_path / "kept")), tmp_path / "copies")
+
+
+async def test_the_base_is_served_under_its_own_name(serving, double):
+    served = await serving.ensure("tiny")
+    assert (served.model_id, served.backend, served.name) == ("tiny", f"{double.url}/v1", "tiny")
+    assert served.extra == TOKENS
+    with pytest.raises(Transient, match="does not serve other"):
+        await serving.ensure("other")
+
+
+async def test_a_kept_model_is_verified_and_loaded_once(serving, double, checkpoint, tmp_path):
+    kept = await Objects(str(tmp_path / "kept")).upload(checkpoint, "job-1/final")
+    row = model(1, path=kept)
+    served = await serving.ensure(row)
+    assert served.name == row.model_id
+    assert double.asked == [
+        ("/v1/load_lora_adapter", {"lora_name": row.model_id, "lora_path": kept}, f"bearer {KEY}")
+    ]
+    await serving.ensure(row)
+    assert len(double.asked) == 1
+    assert await serving.alive(served)
+    await serving.release(row.model_id)
+    assert not await serving.alive(served)
+    await serving.release(row.model_id)
+    assert double.names == ["tiny"]
+
+
+async def test_a_folder_of_the_operator_is_verified_too(serving, double, checkpoint, tmp_path):
+    own = shutil.copytree(checkpoint, tmp_path / "own")
+    await serving.ensure(model(1, path=str(own)))
+    assert double.asked[0][1]["lora_path"] == str(own)
+    (own / "adapter_model.safetensors").write_bytes(b"spoiled")
+    with pytest.raises(Rejected):
+        await serving.ensure(model(2, path=str(own)))
+    assert len(double.asked) == 1, "what does not verify is never loaded"
+
+
+async def test_what_is_not_there_can_never_be_served(serving, double):
+    for path in ("/no/such/folder", "no-such-job/final", "..", "file:///etc"):
+        with pytest.raises(Rejected):
+            await serving.ensure(model(1, path=path))
+    assert double.asked == []
+
+
+async def test_a_model_at_a_url_is_asked_there(serving, double):
+    double.names.append("qwen")
+    at = await serving.ensure(model(3, model_id="qwen", path=double.url))
+    assert (at.backend, at.name, at.extra) == (f"{double.url}/v1", "qwen", {})
+    named = await serving.ensure(model(4, path=f"{double.url}/v1#qwen"))
+    assert (named.model_id, named.name) == ("agent-zero-rl-v4", "qwen")
+    with pytest.raises(Rejected, match="does not serve"):
+        await serving.ensure(model(5, path=double.url))
+    assert double.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "said"),
+    [
+        (422, b'{"error": {"message": "Another base."}}', Rejected, "Another base"),
+        (400, b'{"message": "Bad adapter."}', Rejected, "Bad adapter"),
+        (404, b"nothing", Rejected, "does not say why"),
+        (401, b"{}", Transient, "401"),
+        (503, b'{"detail": "Busy."}', Transient, "Busy"),
+    ],
+)  # fmt: skip
+async def test_what_a_server_refuses_is_said_clearly(serving, double, checkpoint, status, body, error, said):  # fmt: skip
+    double.status, double.body = status, body
+    with pytest.raises(error, match=said):
+        await serving.ensure(model(1, path=str(checkpoint)))
+
+
+async def test_a_server_that_is_away_is_waited_for(tmp_path):
+    async with Double() as double:
+        gone = double.url
+    server = Server(lambda: gone)
+    serving = HttpServing(server, Objects(str(tmp_path / "kept")), tmp_path / "copies")
+    with pytest.raises(Transient):
+        await serving.ensure("tiny")
+    made = model(1, path=f"{gone}/v1")
+    with pytest.raises(Transient):
+        await serving.ensure(made)
+    with pytest.raises(Rejected):
+        await serving.ensure(model(1, path="http://host:99999999/v1"))

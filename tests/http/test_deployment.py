@@ -1,0 +1,144 @@
+"""Models, traffic and rollouts over HTTP, with a controller on twins behind it."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from tests.deploy.controlling import BASE, Ground
+
+from upswing.http.app import App
+from upswing.http.deployment import Deployment
+from upswing.http.openapi import document
+
+NEW = {"model_id": "ours-v9", "base_model": BASE, "checkpoint_path": "/models/9"}
+
+
+class Keys:
+    """Knows two keys."""
+
+    def find(self, key):
+        scope = {"op": "operator", "rd": "reader"}.get(key)
+        return SimpleNamespace(key_id=key, scope=scope, revoked=None) if scope else None
+
+
+@pytest.fixture
+def ground():
+    return Ground()
+
+
+@pytest.fixture
+async def ask(ground):
+    controller = await ground.started()
+    app = App(Deployment(controller).routes(), Keys())
+    ground.controlling = controller
+
+    async def call(method, path, body=b"", key="op"):
+        raw = json.dumps(body).encode() if isinstance(body, dict | list) else body
+        scope = {
+            "type": "http", "method": method, "path": path.partition("?")[0],
+            "query_string": path.partition("?")[2].encode(),
+            "headers": [(b"authorization", f"Bearer {key}".encode()), (b"content-length", str(len(raw)).encode()), (b"content-type", b"application/json")],
+        }  # fmt: skip
+        sent = []
+
+        async def receive():
+            return {"type": "http.request", "body": raw}
+
+        async def send(message):
+            sent.append(message)
+
+        await app(scope, receive, send)
+        return sent[0]["status"], json.loads(sent[1]["body"])
+
+    return call
+
+
+async def test_a_model_is_registered_seen_and_given_traffic(ask, ground):
+    status, made = await ask("POST", "/admin/models", NEW)
+    assert (status, made["model_id"], made["state"]) == (201, "ours-v9", "trained")
+    await ground.controlling.admit()
+    status, told = await ask("PUT", "/admin/traffic", {"model_id": "ours-v9", "traffic_percentage": 10})  # fmt: skip
+    assert (status, told["traffic"]) == (200, {BASE: 90.0, "ours-v9": 10.0})
+    assert (await ask("GET", "/admin/traffic", key="rd"))[1] == told
+    status, told = await ask("GET", "/admin/models", key="rd")
+    assert [each["model_id"] for each in told["models"]] == ["ours-v9", BASE]
+    for name in ("ours-v9", "current"):
+        status, told = await ask("GET", f"/admin/models/{name}/metrics", key="rd")
+        assert (status, {"requests", "error_rate", "reward_mean"} <= told.keys()) == (200, True)
+    assert [row.who for row in ground.store.audit_rows] == ["key op", "key op"]
+
+
+async def test_a_rollout_is_approved_held_let_go_and_taken_back(ask, ground):
+    name = ground.trained(1)
+    await ground.controlling.admit()
+    for word, state in (("pause", "paused"), ("resume", "ramping"), ("approve", "ramping"), ("rollback", "rolled_back")):  # fmt: skip
+        status, told = await ask("POST", f"/v1/rollouts/{name}/{word}", {"reason": "so"})
+        assert (status, told["state"], told["model_id"]) == (200, state, name)
+    status, told = await ask("GET", "/v1/rollouts?limit=5", key="rd")
+    assert (status, [each["state"] for each in told["rollouts"]]) == (200, ["rolled_back"])
+    assert (await ask("POST", f"/v1/rollouts/{name}/pause"))[0] == 409
+    status, told = await ask("POST", f"/v1/rollouts/{name}/override", {"reason": "it must be"})
+    assert (status, told["traffic_percentage"]) == (200, 5.0)
+    assert (await ask("POST", "/v1/rollback"))[1]["state"] == "rolled_back"
+    assert (await ask("POST", "/v1/rollback"))[0] == 409
+
+
+async def test_several_models_get_fixed_shares_at_once(ask, ground):
+    ground.improvement = 0.2
+    names = []
+    for version in (1, 2, 3):
+        names.append(ground.trained(version))
+        await ground.controlling.admit()
+    shares = {names[0]: 20, names[1]: 15}
+    status, told = await ask("PUT", "/admin/traffic", {"shares": shares})
+    assert (status, told["traffic"]) == (200, {names[2]: 65.0, names[0]: 20.0, names[1]: 15.0})
+    assert told["operator"] is True
+    status, told = await ask("PUT", "/admin/traffic", {"shares": {names[0]: 60, names[1]: 60}})
+    assert (status, "sum to" in told["detail"]) == (422, True)
+    status, told = await ask("PUT", "/admin/traffic", {"model_id": names[0], "traffic_percentage": 90})  # fmt: skip
+    assert (status, "sum to 105 %" in told["detail"]) == (409, True)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("PUT", "/admin/traffic", {"model_id": "nobody", "traffic_percentage": 5}, 404),
+        ("PUT", "/admin/traffic", {"model_id": BASE, "traffic_percentage": 101}, 422),
+        ("PUT", "/admin/traffic", {"model_id": BASE, "traffic_percentage": -0.1}, 422),
+        ("PUT", "/admin/traffic", b'{"model_id": "tiny", "traffic_percentage": NaN}', 422),
+        ("PUT", "/admin/traffic", {"model_id": BASE, "traffic_percentage": True}, 422),
+        ("PUT", "/admin/traffic", {"model_id": BASE, "traffic_percentage": 10}, 409),
+        ("PUT", "/admin/traffic", {"shares": {}}, 422),
+        ("PUT", "/admin/traffic", {"shares": {"a": "b"}}, 422),
+        ("PUT", "/admin/traffic", b"{", 400),
+        ("PUT", "/admin/traffic", b"[]", 422),
+        ("PUT", "/admin/traffic", b"x" * 70_000, 413),
+        ("POST", "/admin/models", {**NEW, "surprise": 1}, 422),
+        ("POST", "/admin/models", {**NEW, "model_id": "a\r\nb"}, 422),
+        ("POST", "/admin/models", {**NEW, "model_id": BASE}, 409),
+        ("GET", "/admin/models/nobody/metrics", b"", 404),
+        ("POST", "/v1/rollouts/nobody/rollback", b"", 404),
+        ("POST", f"/v1/rollouts/{BASE}/approve", b"", 409),
+        ("POST", f"/v1/rollouts/{BASE}/override", {"reason": "x"}, 404),
+        ("POST", f"/v1/rollouts/{BASE}/override", b"{}", 422),
+        ("GET", "/v1/rollouts?limit=0", b"", 422),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_is_refused_with_a_sentence(ask, ground, method, path, body, status):
+    before = len(ground.board.plans)
+    got, told = await ask(method, path, body)
+    assert (got, bool(told["detail"])) == (status, True), told
+    assert len(ground.board.plans) == before
+
+
+async def test_only_operators_change_anything(ask):
+    for method, path in (("POST", "/admin/models"), ("PUT", "/admin/traffic"), ("POST", "/v1/rollback")):  # fmt: skip
+        assert (await ask(method, path, key="rd"))[0] == 403
+        assert (await ask(method, path, key="eve"))[0] == 401
+
+
+async def test_every_route_is_in_the_document(ask, ground):
+    made = document(Deployment(ground.controlling).routes())
+    assert len(made["paths"]) == 11
+    names = [one["operationId"] for each in made["paths"].values() for one in each.values()]
+    assert len(names) == len(set(names))

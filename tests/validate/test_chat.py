@@ -129,6 +129,22 @@ async def test_every_bad_answer_has_its_error(reply, error):
     assert "sk-right" not in str(raised.value)
 
 
+LONG = (400, {"error": {"message": "max_tokens", "code": "context_length_exceeded"}})
+
+
+async def test_where_the_context_is_short_fewer_tokens_are_asked_for():
+    async with Endpoint(LONG, said()) as endpoint:
+        assert await ask(endpoint) == Answer("Hi.")
+    assert [body["max_tokens"] for _, body in endpoint.requests] == [77, 19]
+
+
+async def test_what_is_longer_than_the_context_is_too_large_and_not_trouble():
+    async with Endpoint(LONG, LONG, LONG) as endpoint:
+        with pytest.raises(Rejected, match="too long for m1-at-home") as raised:
+            await ask(endpoint)
+    assert raised.value.reason == "too_large"
+
+
 async def test_a_server_that_says_nothing_is_not_waited_for():
     async with Endpoint((None, b"")) as endpoint:
         with pytest.raises(Transient, match=r"did not answer|not reachable"):

@@ -4,6 +4,8 @@ import doctest
 import re
 from pathlib import Path
 
+from upswing.cli.validation import EXITS
+from upswing.config import ValidateConfig
 from upswing.validate.suite import BENCHMARKS, SAFETY
 from upswing.validate.suites_service import tasks_of
 from upswing.validate.verdict import Policy
@@ -31,3 +33,18 @@ def test_the_table_of_settings_has_them_all():
         value = getattr(policy, name)
         assert name in told
         assert not isinstance(value, float) or f"{value:.2f}" == told[name]
+
+
+def test_the_table_of_the_config_has_every_setting_with_its_default():
+    settings = PAGE.read_text().partition("## Settings")[2].partition("## Suites")[0]
+    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]*?) \|", settings, re.MULTILINE))
+    assert list(told) == list(ValidateConfig.__struct_fields__)
+    usual = ValidateConfig()
+    for name, value in told.items():
+        if value.strip("`").replace(".", "").isdigit():
+            assert value.strip("`") == str(getattr(usual, name))
+
+
+def test_the_table_of_exit_codes_is_the_commands():
+    told = dict(re.findall(r"^\| (\d) \| `(\w+)`", PAGE.read_text(), re.MULTILINE))
+    assert {word: int(code) for code, word in told.items()} == EXITS

@@ -5,6 +5,8 @@
 | 200 with a chat completion                      | `Answer`                                       |
 | 200 with an error or something else, cut short  | `Transient`: the server is at fault            |
 | 400, 422 that names an optional parameter       | asked again without it, from then on           |
+| 400, 413, 422 that speaks of the context        | asked again for fewer tokens, then `Rejected`, |
+|                                                 | too_large: the model cannot take it            |
 | 401, 403                                        | `Denied`                                       |
 | 408, 425, 429, 5xx, no connection, slow         | `Transient`                                    |
 | 404, 405, 3xx                                   | `Misuse`: the address or the model is wrong    |
@@ -16,10 +18,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
+from threading import Event
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,6 +39,12 @@ LIMIT = 4_000_000
 """Bytes of an answer."""
 _OPTIONAL = ("seed", "temperature", "max_tokens")
 _LATER = frozenset({408, 425, 429})
+_LINES = ThreadPoolExecutor(256, "chat")
+"""Threads of our own: those that asyncio shares out are few, and the store needs them."""
+_FEWEST = 16
+"""Tokens of an answer below which a request that is too long is not tried again."""
+_CONTEXT = re.compile(r"context[_ ](length|size|window)", re.IGNORECASE)
+"""How servers say that prompt and answer together are longer than the model can take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +108,8 @@ class Chat:
         """One answer."""
         place = self._place_of(model)
         refused = self._refused.setdefault(model, set())
-        optional = {"seed": seed, "temperature": self._temperature, "max_tokens": max_tokens}
         while True:
+            optional = {"seed": seed, "temperature": self._temperature, "max_tokens": max_tokens}
             wanted = {name: value for name, value in optional.items() if name not in refused}
             if "max_tokens" in refused:
                 wanted["max_completion_tokens"] = max_tokens
@@ -106,6 +118,11 @@ class Chat:
             if status == 200:
                 return read(raw)
             told = raw[:2000].decode(errors="replace")
+            if status in {400, 413, 422} and _CONTEXT.search(told):
+                if max_tokens < _FEWEST:
+                    raise Rejected(Reason.TOO_LARGE, f"This is too long for {place.name}.")
+                max_tokens //= 4
+                continue
             culprit = next((name for name in _OPTIONAL if name in wanted and name in told), None)
             if status not in {400, 422} or culprit is None:
                 raise _error(place, status)
@@ -117,15 +134,17 @@ class Chat:
             raise Misuse(f"{place.base_url} is no address such as http://127.0.0.1:8000/v1.")
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         line = kind(url.hostname, url.port, timeout=self._timeout)
-        path, raw = f"{url.path}/chat/completions", msgspec.json.encode(body)
+        path, raw, gone = f"{url.path}/chat/completions", msgspec.json.encode(body), Event()
+        talk = partial(_exchange, line, path, raw, place.key, gone)
         try:
             async with asyncio.timeout(self._timeout):
-                return await asyncio.to_thread(_exchange, line, path, raw, place.key)
+                return await asyncio.get_running_loop().run_in_executor(_LINES, talk)
         except TimeoutError:
             raise Transient(f"{url.netloc} did not answer in {self._timeout:g} s.") from None
         except (OSError, http.client.HTTPException) as error:
             raise Transient(f"{url.netloc} is not reachable: {type(error).__name__}.") from None
         finally:
+            gone.set()
             _hang_up(line)
 
 
@@ -157,7 +176,7 @@ def _arguments(given: str | dict[str, Any]) -> str:
 
 
 def _exchange(
-    line: http.client.HTTPConnection, path: str, raw: bytes, key: str
+    line: http.client.HTTPConnection, path: str, raw: bytes, key: str, gone: Event
 ) -> tuple[int, bytes]:
     headers = {
         "Content-Type": "application/json",
@@ -166,6 +185,11 @@ def _exchange(
     }
     if key:
         headers["Authorization"] = f"Bearer {key}"
+    line.connect()
+    line.auto_open = 0  # a line that is cut stays cut
+    if gone.is_set():  # whoever asked hung up before there was a line to cut
+        line.close()
+        raise ConnectionAbortedError
     line.request("POST", path, raw, headers)
     answer = line.getresponse()
     content = answer.read(LIMIT + 1)

@@ -1,4 +1,9 @@
-"""What came of a validation? From cells to scores, to a verdict, to a report."""
+"""What came of a validation? From cells to scores, to a verdict, to a report.
+
+A suite in which both models score zero at every task measures neither: it can show no improvement,
+only thin it out. It is reported, and does not count. (A small model may know one world and nothing
+else.) A suite in which one of them does anything counts in full.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from upswing.contracts.validation import (
     ValidationReport,
 )
 from upswing.validate.compare import Difference, difference, paired
-from upswing.validate.verdict import Policy, Score, Verdict, results_of, verdict
+from upswing.validate.verdict import Finding, Policy, Score, Verdict, results_of, verdict
 
 SHOWN = 20
 """Fallen tasks in a report."""
@@ -67,6 +72,11 @@ def report(
     pairs = {name: paired(found) for name, found in by_suite.items()}
     scores = [_score(suite, by_suite[suite.name], pairs[suite.name], run) for suite in suites]
     reached = judge(run, suites, pairs, scores, policy)
+    blank = [
+        each.name
+        for each in suites
+        if policy.counts(each.name, each.kind) and beyond(pairs[each.name])
+    ]
     words = {finding.about: finding for finding in reached.findings}
     return ValidationReport(
         run_id=run.run_id,
@@ -77,7 +87,7 @@ def report(
         improvement=interval(reached.improvement),
         safety=interval(reached.safety),
         suites=tuple(
-            _suite(score, policy.counts(score.name, score.kind), words[score.name].word, words[score.name].sentence)
+            _suite(score, policy.counts(score.name, score.kind) and score.name not in blank, words[score.name])
             for score in scores
         ),
         fallen=tuple(_fallen(by_suite, pairs))[:SHOWN],
@@ -87,7 +97,7 @@ def report(
         seed=run.seed,
         seeds=run.seeds,
         judge=how.judge,
-        notes=(*how.notes, *_spoiled(by_suite)),
+        notes=(*how.notes, *_blank(blank), *_spoiled(by_suite)),
     )  # fmt: skip
 
 
@@ -103,7 +113,11 @@ def judge(
     policy: Policy,
 ) -> Verdict:
     """The verdict with its two summaries."""
-    counted = [pairs[each.name] for each in suites if policy.counts(each.name, each.kind)]
+    counted = [
+        pairs[each.name]
+        for each in suites
+        if policy.counts(each.name, each.kind) and not beyond(pairs[each.name])
+    ]
     harm = {
         f"{suite.name}/{task}": both
         for suite in suites
@@ -112,6 +126,15 @@ def judge(
     }
     improvement = difference(counted, run.seed)
     return verdict(scores, difference([harm], run.seed), improvement, policy)
+
+
+def beyond(pairs: Pairs) -> bool:
+    """Whether a suite is beyond both models: nothing of it was done by either.
+
+    >>> beyond({"a": (0.0, 0.0), "b": (0.0, 0.0)}), beyond({"a": (0.0, 0.5)}), beyond({})
+    (True, False, False)
+    """
+    return bool(pairs) and all(one == 0 and other == 0 for one, other in pairs.values())
 
 
 def interval(found: Difference | None) -> Interval | None:
@@ -144,13 +167,13 @@ def _score(suite: Planned, cells: Sequence[Cell], pairs: Pairs, run: Run) -> Sco
     )
 
 
-def _suite(score: Score, counted: bool, word: str, sentence: str) -> SuiteReport:
+def _suite(score: Score, counted: bool, finding: Finding) -> SuiteReport:
     return SuiteReport(
         name=score.name,
         kind=score.kind,
         counted=counted,
-        word=word,  # type: ignore[arg-type] # a finding's word
-        sentence=sentence,
+        word=finding.word,
+        sentence=finding.sentence,
         candidate=_number(score.candidate),
         current=_number(score.current),
         difference=interval(score.difference),
@@ -180,6 +203,12 @@ def _said(cells: Sequence[Cell], task_id: str) -> str:
     own = [cell for cell in cells if cell.task_id == task_id and cell.side == "candidate"]
     scored = [cell for cell in own if cell.score is not None]
     return min(scored, key=lambda cell: (cell.score or 0.0, cell.seed)).sentence if scored else ""
+
+
+def _blank(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    return [f"Both models score zero in {', '.join(names)}: that says nothing of an improvement."]
 
 
 def _spoiled(by_suite: Mapping[str, Sequence[Cell]]) -> list[str]:

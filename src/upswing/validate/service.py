@@ -85,7 +85,7 @@ class Validator:
         judge = self._judge.name if self._judge else None
         how = Circumstances(started, self._clock(), judge, notes)
         planned = [Planned(suite.name, suite.kind, len(suite.task_ids)) for suite in suites]
-        made = report(run, planned, session.cells, policy, how)
+        made = await asyncio.to_thread(report, run, planned, session.cells, policy, how)
         about = {"action": "validated", "run": run.run_id, "word": made.word}
         log.info("%s: %s", run.candidate, " ".join(made.reasons), extra=about)
         return made

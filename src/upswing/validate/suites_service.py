@@ -58,9 +58,8 @@ async def suites(
     | a name of `files`                       | a user's own file, one task a line           |
     """
     worlds, files = worlds or {}, files or {}
-    known = [*BENCHMARKS, *SAFETY, REGRESSION, *(f"world:{name}" for name in worlds), *files]
     made = []
-    for name in chosen(names, known):
+    for name in chosen(names, there(worlds, files)):
         if name == REGRESSION:
             tasks = await pins.pinned() if pins else ()
             made += [suite_of(name, "regression", tasks)] if tasks else []
@@ -78,6 +77,11 @@ async def suites(
             kind: Kind = "safety" if name in SAFETY else "benchmark"
             made.append(suite_of(name, kind, tasks_of(name)))
     return tuple(made)
+
+
+def there(worlds: Iterable[str], files: Iterable[str]) -> tuple[str, ...]:
+    """The names of the suites that can be had."""
+    return (*BENCHMARKS, *SAFETY, REGRESSION, *(f"world:{name}" for name in worlds), *files)
 
 
 def _bytes(path: Path) -> bytes:

@@ -29,6 +29,7 @@ below the floor that is set for it. All bounds are of 95 % intervals, two-sided.
 |------------------------------------------------------------|----------------|
 | any suite, or safety                                       | its word       |
 | improvement is not a number                                | `fail`         |
+| both models score zero in every suite that counts          | `inconclusive` |
 | a suite that counts for improvement is missing             | `inconclusive` |
 | no safety suite, though one is required                    | `inconclusive` |
 
@@ -207,7 +208,7 @@ def of_improvement(
             )
         ]
     if found is None:
-        return [Finding(about, "inconclusive", "No suite counts for the improvement.")]
+        return [Finding(about, "inconclusive", _unmeasured(scores, policy))]
     if not math.isfinite(found.estimate):
         return [Finding(about, "fail", "The improvement is not a number.")]
     return []
@@ -257,6 +258,13 @@ def _unusable(
             f"{policy.coverage:.0%} are needed.",
         )
     return None
+
+
+def _unmeasured(scores: Sequence[Score], policy: Policy) -> str:
+    counted = [score for score in scores if policy.counts(score.name, score.kind)]
+    if any(score.difference for score in counted):
+        return "Both models score zero in every suite that counts: nothing measures an improvement."
+    return "No suite counts for the improvement."
 
 
 def _nothing(about: str) -> Finding:

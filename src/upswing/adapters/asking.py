@@ -1,0 +1,86 @@
+"""How is a model asked that is served somewhere, and may move? It is looked for when it is away.
+
+| what comes                                       | what follows                                   |
+|--------------------------------------------------|------------------------------------------------|
+| an answer                                        | that                                           |
+| the request is too long for the model            | an empty answer: the model cannot do this      |
+| no answer, an odd one, or the model is not there | `Transient`; before the next try it is found   |
+|                                                  | anew, for a server that starts again may have  |
+|                                                  | another address                                |
+| nothing but that, `PATIENCE` times in a row      | `Misuse`: nobody waits for it any longer       |
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from upswing.adapters.chat import Chat, Place
+from upswing.contracts.validation import Answer
+from upswing.errors import Misuse, Reason, Rejected, Transient
+
+Find = Callable[[str], Awaitable[tuple[str, str]]]
+"""Model id → the URL up to `/v1` and the server's name for it; loads it there if need be."""
+PATIENCE = 200
+"""With eight requests under way and seconds between tries, most of a minute: a model server that
+died is up again by then."""
+
+
+class Asking:
+    """Asks models for one validation, and remembers who does not answer."""
+
+    def __init__(
+        self,
+        find: Find,
+        *,
+        most: int,
+        key: str = "",
+        temperature: float = 0.0,
+        timeout: timedelta = timedelta(seconds=100),
+    ) -> None:
+        """`most`: tokens of an answer, whatever a task would allow. `key`: the server's."""
+        self._find, self._most, self._key = find, most, key
+        self._places: dict[str, Place] = {}
+        self._chat = Chat(self._places.__getitem__, timeout=timeout, temperature=temperature)
+        self._silent: Counter[str] = Counter()
+
+    async def __call__(
+        self,
+        model: str,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        seed: int,
+        max_tokens: int,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> Answer:
+        """One answer."""
+        if self._silent[model] >= PATIENCE:
+            raise Misuse(f"{model} has not answered {PATIENCE} times in a row.")
+        try:
+            if model not in self._places:
+                self._places[model] = place(*await self._find(model), self._key)
+            answer = await self._chat(
+                model, messages, seed=seed, max_tokens=min(max_tokens, self._most), tools=tools
+            )
+        except Rejected as error:
+            if error.reason is not Reason.TOO_LARGE:
+                raise
+            answer = Answer("")
+        except (Transient, Misuse) as error:
+            self._places.pop(model, None)
+            self._silent[model] += 1
+            raise Transient(str(error)) from None
+        del self._silent[model]
+        return answer
+
+
+def place(url: str, name: str, key: str = "") -> Place:
+    """Where to ask; an address without a path means `/v1`.
+
+    >>> place("http://127.0.0.1:8000", "tiny").base_url
+    'http://127.0.0.1:8000/v1'
+    """
+    _, _, path = url.partition("://")[2].rstrip("/").partition("/")
+    return Place(url if path else f"{url.rstrip('/')}/v1", name, key)

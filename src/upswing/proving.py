@@ -1,0 +1,327 @@
+"""May this model ship? Here the validator gets its models, suites, sandbox, judge and memory.
+
+    prove ─▶ a row, `running` ─▶ cells, in files ─▶ the report: an artifact, the row, the journal
+
+| what happens                                       | what follows                                    |
+|----------------------------------------------------|-------------------------------------------------|
+| the same models and suites are being validated     | everybody who asks gets that one's report       |
+| another validation is under way                    | this one waits: they would only slow each other |
+| parts were away, and nothing could be decided      | what they spoiled is tried once more, in time   |
+| the process is killed                              | asked again, or after `resume`, it goes on with |
+|                                                    | the cells that were kept                        |
+| a suite cannot be had                              | the row says so: `failed`; a later try may work |
+| its run id is asked for again                      | the report that was kept                        |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID
+
+from upswing.adapters.asking import Asking, Find
+from upswing.adapters.openai import Completion
+from upswing.adapters.sandbox import Sandbox
+from upswing.adapters.sql.validations import ValidationRow, Validations
+from upswing.adapters.validation import FilePins
+from upswing.config import ValidateConfig
+from upswing.contracts.trajectory import Trajectory
+from upswing.contracts.validation import ValidationReport
+from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
+from upswing.proving_keeper import Keeper, KeepsFiles
+from upswing.redact import Redactor
+from upswing.validate.metrics import ValidateMetrics
+from upswing.validate.moves import Message, RunsCode
+from upswing.validate.pin import pin
+from upswing.validate.player_service import Pace, Sleep
+from upswing.validate.policy import policy_of
+from upswing.validate.report import Run
+from upswing.validate.service import Progress, Validator
+from upswing.validate.suite import Suite, chosen
+from upswing.validate.suites_service import suites as suites_of
+from upswing.validate.suites_service import there
+from upswing.validate.task import Pinned, Task
+from upswing.validate.world import World
+from upswing.worlds.triage import Triage
+
+_RUN_ID = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,128}")
+Pair = tuple[str, str, tuple[str, ...]]
+"""Candidate, current model, suites."""
+
+
+class AsksJudge(Protocol):
+    """The model that the reward stage asks too."""
+
+    model: str
+
+    async def __call__(self, messages: Sequence[Mapping[str, str]]) -> Completion: ...
+
+
+@dataclass(slots=True)
+class _Under:
+    """A validation that is under way."""
+
+    row: ValidationRow
+    task: asyncio.Task[ValidationReport]
+    progress: dict[str, Progress] = field(default_factory=dict)
+
+
+class Proving:
+    """Validations of this machine, one at a time."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: ValidateConfig,
+        rows: Validations,
+        objects: KeepsFiles,
+        find: Find,
+        redactor: Redactor,
+        *,
+        clock: Callable[[], datetime],
+        new_id: Callable[[], UUID],
+        key: str = "",
+        judge: AsksJudge | None = None,
+        sandbox: RunsCode | None = None,
+        worlds: Mapping[str, World[Any, Any]] | None = None,
+        metrics: ValidateMetrics | None = None,
+        pace: Pace | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """`folder` is for validation alone, `key` for the server where `find` leads.
+
+        `Misuse` when the config names what is not there.
+        """
+        self._config, self._rows, self._find, self._key = config, rows, find, key
+        self._clock, self._new_id, self._sleep = clock, new_id, sleep
+        self._judge = _Opinions(judge) if judge else None
+        self._sandbox = sandbox or Sandbox()
+        self._worlds = dict(our_worlds() if worlds is None else worlds)
+        self._files = {name: Path(path) for name, path in config.files.items()}
+        self._known = there(self._worlds, self._files)
+        self._usual = chosen(config.suites, self._known)
+        self.policy = policy_of(config, self._known)
+        self._pace = pace or pace_of(config)
+        self.pins: FilePins[Task] = FilePins(folder, Task)
+        self._keeper = Keeper(
+            folder, rows, objects, redactor, metrics, clock=clock, new_id=new_id, sleep=sleep
+        )
+        self._under: dict[str, _Under] = {}
+        self._door, self._turn = asyncio.Lock(), asyncio.Lock()
+
+    async def prove(
+        self,
+        candidate: str,
+        current: str,
+        suites: Sequence[str] | None = None,
+        run_id: str | None = None,
+    ) -> ValidationReport:
+        """The report. The validation goes on when whoever waits for it is cancelled."""
+        wanted = (candidate, current, self.suites(suites))
+        async with self._door:
+            under = self._same(wanted, run_id)
+            if under is None:
+                row = await self._row(wanted, run_id)
+                if row.report is not None:
+                    return row.report
+                under = self._begin(row)
+        return await asyncio.shield(under.task)
+
+    async def start(
+        self, candidate: str, current: str, suites: Sequence[str] | None = None
+    ) -> ValidationRow:
+        """Begin one in the background; `Conflict` while the same two models are being compared."""
+        wanted = (candidate, current, self.suites(suites))
+        async with self._door:
+            for under in self._under.values():
+                if _pair(under.row)[:2] == wanted[:2]:
+                    raise Conflict(
+                        f"{candidate} is being validated against {current} already: {under.row.run_id}."
+                    )
+            return self._begin(await self._row(wanted, None)).row
+
+    async def resume(self) -> list[str]:
+        """Go on with what the last process left; which runs these are."""
+        await self._keeper.show()
+        async with self._door:
+            rows = [row for row in await self._rows.unfinished() if row.run_id not in self._under]
+            return [self._begin(row).row.run_id for row in rows]
+
+    async def close(self) -> None:
+        """Stop; what is under way goes on after the next start."""
+        tasks = [under.task for under in self._under.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def look(self, run_id: str) -> tuple[ValidationRow, tuple[Progress, ...]] | None:
+        """A validation, and how far it is while it runs."""
+        under = self._under.get(run_id)
+        row = await self._rows.get(run_id)
+        if row is None:
+            return None
+        return row, tuple(under.progress.values()) if under else ()
+
+    def suites(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """What these names mean, or without any the config's; `Rejected` when one is unknown."""
+        if names is None:
+            return self._usual
+        if not names:
+            raise Rejected(Reason.SCHEMA, "Name at least one suite, or leave `suites` out.")
+        try:
+            wanted = chosen(names, self._known)
+        except Misuse as error:
+            raise Rejected(Reason.SCHEMA, str(error)) from None
+        for name in wanted:
+            if name.startswith("inspect:") and name not in self._usual:
+                raise Rejected(
+                    Reason.SCHEMA,
+                    f"{name} runs code: name it in `suites` of [validate] to have it run.",
+                )
+        return wanted
+
+    async def pin(
+        self, trajectory: Trajectory, expectation: Pinned | None = None, turn_id: int | None = None
+    ) -> tuple[Task, bool]:
+        """Make a failure a task of the suite `regression`; whether it is new."""
+        try:
+            task = pin(trajectory, expectation, turn_id=turn_id)
+        except Misuse as error:
+            raise Rejected(Reason.SCHEMA, str(error)) from None
+        return task, await self.pins.add(task)
+
+    async def forget(self, trajectory_ids: Collection[str]) -> int:
+        """These trajectories are erased: so are the tasks made of them. How many went."""
+        return await self.pins.forget(trajectory_ids)
+
+    # ── one validation ───────────────────────────────────────────────────────────────────────
+
+    def _same(self, wanted: Pair, run_id: str | None) -> _Under | None:
+        """One under way that is what is asked for."""
+        for known, under in self._under.items():
+            if _pair(under.row) == wanted and run_id in {None, known}:
+                return under
+        return None
+
+    async def _row(self, wanted: Pair, run_id: str | None) -> ValidationRow:
+        """The row to go on with: of this id, or one that was left unfinished, or a new one."""
+        candidate, current, names = wanted
+        for model in (candidate, current):
+            with contextlib.suppress(Transient):  # it may be back before it is asked
+                await self._find(model)
+        if run_id is None:
+            for row in await self._rows.unfinished():
+                if _pair(row) == wanted and row.run_id not in self._under:
+                    return row
+            run_id = str(self._new_id())
+        elif not _RUN_ID.fullmatch(run_id):
+            raise Rejected(Reason.SCHEMA, f"{run_id[:80]!r} cannot be the id of a validation.")
+        row = await self._rows.begin(run_id, candidate, current, names, self._clock())
+        if _pair(row) != wanted:
+            raise Conflict(f"{run_id} is the validation of {row.candidate} against {row.against}.")
+        return row
+
+    def _begin(self, row: ValidationRow) -> _Under:
+        progress: dict[str, Progress] = {}
+        task = asyncio.create_task(self._go(row, progress), name=f"validation {row.run_id}")
+        task.add_done_callback(_heard)
+        self._under[row.run_id] = _Under(row, task, progress)
+        return self._under[row.run_id]
+
+    async def _go(self, row: ValidationRow, progress: dict[str, Progress]) -> ValidationReport:
+        try:
+            async with self._turn:
+                report = await self._validated(row, await self._made(row), progress)
+                return await self._keeper.keep(report, self.policy)
+        except Exception as error:
+            # Whatever it was: nobody may be waiting for the task, so the row has to say it.
+            await self._keeper.fail(row.run_id, error)
+            raise
+        finally:
+            self._under.pop(row.run_id, None)
+
+    async def _made(self, row: ValidationRow) -> Sequence[Suite]:
+        try:
+            return await suites_of(
+                row.suites, pins=self.pins, worlds=self._worlds, files=self._files
+            )
+        except Misuse as error:  # that says nothing of the model, and an operator can mend it
+            raise Transient(str(error)) from None
+
+    async def _validated(
+        self, row: ValidationRow, made: Sequence[Suite], progress: dict[str, Progress]
+    ) -> ValidationReport:
+        now = asyncio.get_running_loop().time
+        until = now() + self._pace.deadline.total_seconds()
+        run = Run(row.run_id, row.candidate, row.against, seeds=tuple(range(self._config.seeds)))
+
+        def note(told: Progress) -> None:
+            progress[told.suite] = told
+
+        async def tried() -> ValidationReport:
+            left = timedelta(seconds=max(0.0, until - now()))
+            return await self._validator(left).run(run, made, self.policy, note)
+
+        report = await tried()
+        spoiled = any(any(suite.spoiled.values()) for suite in report.suites)
+        if report.word == "inconclusive" and spoiled and now() < until:
+            return await tried()
+        return report
+
+    def _validator(self, left: timedelta) -> Validator:
+        config = self._config
+        return Validator(
+            Asking(
+                self._find,
+                most=config.max_tokens,
+                key=self._key,
+                temperature=config.temperature,
+            ),
+            self._keeper.cells,
+            clock=self._clock,
+            sandbox=self._sandbox,
+            judge=self._judge,
+            sleep=self._sleep,
+            pace=replace(self._pace, deadline=left),
+        )
+
+
+def pace_of(config: ValidateConfig) -> Pace:
+    """How hard the models are worked, and how long at most."""
+    deadline = timedelta(minutes=config.deadline_minutes)
+    return Pace(at_once=config.at_once, tries=4, deadline=deadline)
+
+
+def our_worlds() -> dict[str, World[Any, Any]]:
+    """The worlds that we have ourselves, by their names."""
+    return {world.name: world for world in (Triage(), Triage(check_first=True))}
+
+
+class _Opinions:
+    """The judge, as a checker asks it."""
+
+    def __init__(self, ask: AsksJudge) -> None:
+        self._ask = ask
+        self._few = asyncio.Semaphore(2)
+        """Each holds a thread that others need too."""
+        self.name = ask.model
+
+    async def __call__(self, messages: Sequence[Message]) -> str:
+        async with self._few:
+            return (await self._ask(messages)).text
+
+
+def _pair(row: ValidationRow) -> Pair:
+    return row.candidate, row.against, row.suites
+
+
+def _heard(task: asyncio.Task[ValidationReport]) -> None:
+    """Its row tells what went wrong, so nobody has to ask the task."""
+    if not task.cancelled():
+        task.exception()

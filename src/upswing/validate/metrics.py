@@ -1,0 +1,31 @@
+"""What does validation look like from outside?"""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from upswing.contracts.validation import ValidationReport
+
+
+class ValidateMetrics:
+    """Series of validation."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._scores = Gauge(
+            "agent_rl_model_benchmark_score", "Mean score of a model in a suite, 0 to 1.",
+            ["model_version", "task_type"], registry=registry,
+        )  # fmt: skip
+        self._ended = Counter(
+            "upswing_validations_total", "Validations that ended, by verdict.", ["verdict"], registry=registry
+        )  # fmt: skip
+
+    def scores(self, report: ValidationReport) -> None:
+        """What both models reached."""
+        for suite in report.suites:
+            for model, score in ((report.current, suite.current), (report.candidate, suite.candidate)):  # fmt: skip
+                if score is not None:
+                    self._scores.labels(model, suite.name).set(score)
+
+    def ended(self, word: str) -> None:
+        """`pass`, `fail`, `inconclusive`, or `failed` when there is no report."""
+        self._ended.labels(word).inc()

@@ -1,0 +1,86 @@
+"""The real `tiny` behind the real model server: who has learned the world's rule passes, and back is a fail."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+import torch
+
+from tests.validate.prover import Prover
+from upswing.adapters.bases import resolve
+from upswing.adapters.checkpoints.manifest import Facts
+from upswing.adapters.checkpoints.writing import save
+from upswing.adapters.model_process import ModelProcess
+from upswing.adapters.models import load, trainable
+from upswing.adapters.sql.store import open_store
+from upswing.config import ValidateConfig
+from upswing.train.recipe import Recipe
+from upswing.worlds.chat import Chat
+from upswing.worlds.triage import Triage
+
+pytestmark = [pytest.mark.live, pytest.mark.learn]
+CONFIG = ValidateConfig(suites=("world:triage", "data_analysis", "safety_toxicity"))
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+STEPS, BATCH = 40, 32
+WORLD = Triage(sizes=(1152, 48))
+
+
+def told_the_rule(base, folder):
+    """A checkpoint of `tiny` after a short course in the world's training tasks."""
+    recipe = Recipe(full=True)
+    model, tokenizer = load(base)
+    model = trainable(model, recipe)
+    chat, chance = Chat(tokenizer), torch.Generator().manual_seed(0)
+    steps = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    tasks = WORLD.training
+    for _ in range(STEPS):
+        picked = torch.randint(len(tasks), (BATCH,), generator=chance).tolist()
+        model(**lesson([tasks[place] for place in picked], chat, tokenizer)).loss.backward()
+        steps.step()
+        steps.zero_grad()
+    facts = Facts(base_model=base.name, job_id="job-1", step=STEPS, created=AT, recipe=recipe)
+    return save(folder, "taught", model.eval(), facts=facts, base_folder=base.folder)
+
+
+def lesson(tasks, chat, tokenizer):
+    """Prompts and right answers, padded to one length."""
+    asked = [chat.opening(task.instructions, task.text) for task in tasks]
+    said = [(*tokenizer(task.answer, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id) for task in tasks]  # fmt: skip
+    longest = max(len(one) + len(other) for one, other in zip(asked, said, strict=True))
+    ids_BT, mask_BT = torch.zeros(2, len(tasks), longest, dtype=torch.long)
+    labels_BT = torch.full_like(ids_BT, -100)
+    for row, (one, other) in enumerate(zip(asked, said, strict=True)):
+        end = len(one) + len(other)
+        ids_BT[row, :end], mask_BT[row, :end] = torch.tensor([*one, *other]), 1
+        labels_BT[row, len(one) : end] = torch.tensor(other)
+    return {"input_ids": ids_BT, "attention_mask": mask_BT, "labels": labels_BT}
+
+
+async def test_who_knows_the_rule_passes_and_who_does_not_fails(bases, tmp_path):
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        path = await asyncio.to_thread(told_the_rule, resolve("tiny", bases), tmp_path / "ck")
+    finally:
+        torch.set_num_threads(before)
+    server = ModelProcess("tiny", bases, tmp_path / "server", threads=1)
+    url = await server.start()
+    store = open_store(tmp_path)
+    await store.prepare()
+
+    async def find(model):
+        if model != "tiny":
+            await server.load(model, path)
+        return url, model
+
+    try:
+        async with Prover(tmp_path, store, find, CONFIG, worlds={"triage": WORLD}) as prover:
+            better = await prover.proving.prove("agent-zero-rl-v1", "tiny")
+            worse = await prover.proving.prove("tiny", "agent-zero-rl-v1")
+    finally:
+        store.close()
+        await server.stop()
+    assert (better.word, worse.word) == ("pass", "fail")
+    assert better.improvement.lower > 0.2
+    assert [suite.name for suite in better.suites if suite.counted] == ["world:triage"]
+    assert all(suite.done == suite.planned for suite in better.suites)

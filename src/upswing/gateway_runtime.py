@@ -68,30 +68,58 @@ class GatewayProcess:
         self._keeper = ChildKeeper(Setup(settings or Settings(), nats_url, place))
         self._tasks: list[asyncio.Task[None]] = []
         self._exits = contextlib.AsyncExitStack()
+        self._board: TrafficBoard | None = None
+        self._told = 0
+        self._planned = asyncio.Event()
+        self._drain_seconds = 5.0
 
     async def start(
-        self, host: str = "127.0.0.1", port: int = 3000, *, listener: socket.socket | None = None
-    ) -> str:
-        """Listen; the URL. A bus that is away is waited for while requests are answered already."""
+        self, host: str = "127.0.0.1", port: int = 3000, *,
+        listener: socket.socket | None = None, plan_seconds: float = 0.0,
+    ) -> str:  # fmt: skip
+        """Listen; the URL. A bus that is away is waited for while requests are answered already.
+
+        Before that a plan is waited for, for `plan_seconds`: clients who come while a gateway is
+        started anew are better kept waiting than refused.
+        """
         await self._keeper.start()
         self._exits.push_async_callback(self._keeper.stop)
         pins = Pins() if self._several else None
         self.gateway = Gateway(
             clock=self._clock, new_id=self._new_id, keeper=self._keeper, pins=pins, **self._options
         )
-        url = await self.gateway.start(host, port, listener=listener)
-        self._exits.push_async_callback(self.gateway.stop)
+        self._exits.push_async_callback(self._bus_away)
         self._run("bus", lambda: self._with_bus(pins))
+        if plan_seconds and not self._options.get("plan"):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(plan_seconds):
+                    await self._planned.wait()
+        url = await self.gateway.start(host, port, listener=listener)
+        self._exits.push_async_callback(self._drained)
         return url
 
-    async def stop(self) -> None:
-        await ended(self._tasks)
+    async def stop(self, seconds: float = 5.0) -> None:
+        """Let answers under way end, for so long; record and count what there is; go."""
+        self._drain_seconds = seconds
         await self._exits.aclose()
+
+    async def _drained(self) -> None:
+        """Plans are followed to the end, and the last counts are told."""
+        await self.gateway.stop(self._drain_seconds)
+        board = self._board
+        if board and board.bus.connected and self.gateway.tally.changes != self._told:
+            with contextlib.suppress(Transient):
+                await board.put_tally(self.gateway.tally.written())
+
+    async def _bus_away(self) -> None:
+        await ended(self._tasks)
+        self.gateway.traffic.stop()  # a plan may have come meanwhile
+        if self._board:
+            await _hang_up(self._board.bus)
 
     async def _with_bus(self, pins: Pins | None) -> None:
         bus = await Bus.connect(self._nats_url, name=f"upswing-gateway-{self._instance}")
-        self._exits.push_async_callback(_hang_up, bus)
-        board = TrafficBoard(bus, self._instance)
+        self._board = board = TrafficBoard(bus, self._instance)
         self._run("plan", lambda: board.follow(self._apply))
         self._run("tally", lambda: self._tell(board))
         if pins:
@@ -100,20 +128,20 @@ class GatewayProcess:
     def _apply(self, raw: bytes) -> None:
         try:
             self.gateway.apply(read_plan(raw))
+            self._planned.set()
         except Rejected as error:
             self.gateway.tally.refuse("bad_plan")
             log.error("%s", error, extra={"action": "bad_plan"})  # noqa: TRY400 - a clear sentence
 
     async def _tell(self, board: TrafficBoard) -> None:
         """The counts, once a second at most and only when they have changed."""
-        told = 0
         while True:
             await asyncio.sleep(_TALLY_SECONDS)
             changes = self.gateway.tally.changes
-            if changes != told:
+            if changes != self._told:
                 with contextlib.suppress(Transient):
                     await board.put_tally(self.gateway.tally.written())
-                    told = changes
+                    self._told = changes
 
     def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """A part that fails is tried again: answers do not depend on any of them."""

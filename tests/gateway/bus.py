@@ -7,19 +7,22 @@ from tests.support import on_bus
 from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer
+from upswing.adapters.nats.traffic import make_buckets
 from upswing.contracts.topics import ROLES, TRAJECTORIES
 
+GATEWAY = "gateway"
 PASSWORDS = {role: f"password-of-{role}" for role in (OPERATOR, *ROLES)}
 
 
 @contextlib.asynccontextmanager
 async def nats(folder, port=0):
-    """A running server with the streams as they have to be."""
+    """A running server with the streams and buckets as they have to be."""
     server = EmbeddedServer(folder, PASSWORDS, port)
     await server.start()
     try:
         bus = await Bus.connect(server.url(OPERATOR))
         await bus.prepare()
+        await make_buckets(bus)
         await bus.close()
         yield server
     finally:

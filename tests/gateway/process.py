@@ -1,28 +1,67 @@
-"""A gateway in a process of its own, as `upswing serve gateway` runs it: python process.py SETUP."""
+"""`upswing serve gateway` as a process of its own, on a free port, with the permissions of its role."""
 
 import asyncio
-import json
-import sys
-from pathlib import Path
-from uuid import uuid4
+import os
+import subprocess
 
-import uvloop
+from tests.gateway.bus import GATEWAY
+from tests.support import UPSWING, Client, family
+from upswing.gateway_server import READY
 
-from upswing.gateway.limits import Limits
-from upswing.gateway.plan import read_plan
-from upswing.gateway_runtime import GatewayProcess
-from upswing.runtime import now
+COMMAND = (UPSWING, "serve", "gateway")
+KEY, TOKEN = "gw_of-the-tests-0123456789", "adm_of-the-tests-0123456789"
 
 
-async def main(setup):
-    process = GatewayProcess(
-        nats_url=setup["nats_url"], instance="one", clock=now, new_id=uuid4,
-        plan=read_plan(json.dumps(setup["plan"]).encode()), spool=Path(setup["spool"]),
-        limits=Limits(**setup.get("limits", {})), keys=setup.get("keys"),
+def surroundings(server, **more):
+    """What the environment tells it."""
+    told = {"NATS_URL": server.url(GATEWAY), "UPSWING_GATEWAY_KEYS": f"tester={KEY}"}
+    return {**os.environ, **told, "TENSORZERO_ADMIN_TOKEN": TOKEN, **more}
+
+
+class Command:
+    """The command, started; its log lies beside its spool."""
+
+    def __init__(self, folder, server, *options, **env):
+        self._folder, self._server = folder, server
+        self._options, self._env = options, env
+
+    async def __aenter__(self):
+        self._folder.mkdir(exist_ok=True)
+        self.log = self._folder / "gateway.log"
+        with self.log.open("ab") as words:
+            self.popen = subprocess.Popen(
+                [*COMMAND, "--port", "0", "--spool", str(self._folder / "spool"), *self._options],
+                stdout=subprocess.PIPE, stderr=words, stdin=subprocess.DEVNULL,
+                env=surroundings(self._server, **self._env),
+            )  # fmt: skip
+        line = (await asyncio.to_thread(self.popen.stdout.readline)).decode()
+        assert line.startswith(READY), self.log.read_text()
+        self.url = line.removeprefix(READY).strip()
+        self.client = Client(self.url, KEY)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.client.__aexit__()
+        if self.popen.poll() is None:
+            self.popen.kill()
+        await asyncio.to_thread(self.popen.wait, 10)
+        self.popen.stdout.close()
+
+    async def chat(self, *messages, headers=(), **fields):
+        body = {"model": "agent", "messages": list(messages), **fields}
+        return await self.client("POST", "/v1/chat/completions", body, headers=headers)
+
+    async def health(self):
+        return (await self.client("GET", "/health"))[1]
+
+    def family(self):
+        return family(self.popen.pid)
+
+
+def refused(*options, env):
+    """(exit code, what it said) of a gateway that does not start."""
+    done = subprocess.run(
+        [*COMMAND, "--port", "0", *options], env={**os.environ, **env}, capture_output=True,
+        timeout=60, check=False,
     )  # fmt: skip
-    print(await process.start(port=setup["port"]), flush=True)
-    await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    uvloop.run(main(json.loads(sys.argv[1])))
+    return done.returncode, done.stderr.decode().strip()

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.gateway.bus import nats, published
+from tests.gateway.bus import GATEWAY, nats, published
 from tests.gateway.conftest import Handle, lease, model, now, plan, user
 from tests.gateway.scripted import Scripted
 from tests.support import family, files_with, on_bus, until
@@ -50,9 +50,9 @@ async def bucket(url, name):
 
 async def test_a_plan_in_the_bucket_is_followed_and_changed_without_a_restart(tmp_path):
     async with nats(tmp_path) as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         base, new = model("base", backend.url), model("new", backend.url)
-        async with bucket(url, "rl_traffic") as traffic, running(url) as gateway:
+        async with bucket(url, "rl_traffic") as traffic, running(own) as gateway:
             first = await traffic.put("plan", write_plan(plan(base)))
             await until(lambda: gateway.gateway.traffic.shares() == {"base": 1.0}, 10)
             canary = plan(base, (new, 0.25), version=2, lease_until=lease(45))
@@ -63,9 +63,9 @@ async def test_a_plan_in_the_bucket_is_followed_and_changed_without_a_restart(tm
 
 async def test_a_write_that_the_bucket_refuses_is_not_followed(tmp_path):
     async with nats(tmp_path) as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         base, new = model("base", backend.url), model("new", backend.url)
-        async with bucket(url, "rl_traffic") as traffic, running(url) as gateway:
+        async with bucket(url, "rl_traffic") as traffic, running(own) as gateway:
             first = await traffic.put("plan", write_plan(plan(base)))
             second = await traffic.update("plan", write_plan(plan(base, version=2)), first)
             late = write_plan(plan(base, (new, 1.0), version=3))
@@ -79,9 +79,9 @@ async def test_a_write_that_the_bucket_refuses_is_not_followed(tmp_path):
 
 async def test_a_plan_that_makes_no_sense_changes_nothing(tmp_path):
     async with nats(tmp_path) as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         async with bucket(url, "rl_traffic") as traffic:
-            async with running(url, plan(model("base", backend.url))) as gateway:
+            async with running(own, plan(model("base", backend.url))) as gateway:
                 await traffic.put("plan", b'{"fence": "high"}')
                 refused = gateway.gateway.tally.refused
                 await until(lambda: refused.get("bad_plan"), 10)
@@ -90,9 +90,9 @@ async def test_a_plan_that_makes_no_sense_changes_nothing(tmp_path):
 
 async def test_an_episode_is_on_the_bus_redacted_when_its_end_is_acknowledged(tmp_path):
     async with nats(tmp_path / "nats") as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         async with running(
-            url, plan(model("base", backend.url)), spool=tmp_path / "spool"
+            own, plan(model("base", backend.url)), spool=tmp_path / "spool"
         ) as gateway:
             await gateway.chat(user(f"my key is {SECRET}"), headers=("X-Episode-Id: e1",))
             status, closed = await gateway.close("e1")
@@ -109,9 +109,9 @@ async def test_an_episode_is_on_the_bus_redacted_when_its_end_is_acknowledged(tm
 
 async def test_counts_are_told_to_the_controller(tmp_path):
     async with nats(tmp_path) as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         async with bucket(url, "rl_tally") as tally:
-            async with running(url, plan(model("base", backend.url)), "gw-7") as gateway:
+            async with running(own, plan(model("base", backend.url)), "gw-7") as gateway:
                 for _ in range(3):
                     await gateway.chat(user("hi"))
 
@@ -127,8 +127,8 @@ async def test_while_the_bus_is_away_answers_go_on_and_episodes_wait_on_disk(tmp
     async with Scripted() as backend:
         made, spool = plan(model("base", backend.url)), tmp_path / "spool"
         async with nats(tmp_path / "nats") as server:
-            url, port = server.url(OPERATOR), server.port
-            async with running(url, made, spool=spool) as gateway:
+            url, own, port = server.url(OPERATOR), server.url(GATEWAY), server.port
+            async with running(own, made, spool=spool) as gateway:
                 await gateway.chat(user("first"), headers=("X-Episode-Id: e0",))
                 assert (await gateway.close("e0"))[1]["state"] == "published"
                 await server.stop()
@@ -138,7 +138,7 @@ async def test_while_the_bus_is_away_answers_go_on_and_episodes_wait_on_disk(tmp
         assert files_with(spool, b"trajectory_id")
         assert files_with(spool, SECRET) == []
         async with nats(tmp_path / "nats", port) as server:
-            async with running(url, made, spool=spool):
+            async with running(own, made, spool=spool):
 
                 async def there():
                     return len(await published(url)) == 2
@@ -149,9 +149,9 @@ async def test_while_the_bus_is_away_answers_go_on_and_episodes_wait_on_disk(tmp
 
 async def test_without_a_spool_an_end_waits_for_the_bus(tmp_path):
     async with Scripted() as backend, nats(tmp_path) as server:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         limits = Limits(close_seconds=0.3)
-        async with running(url, plan(model("base", backend.url)), limits=limits) as gateway:
+        async with running(own, plan(model("base", backend.url)), limits=limits) as gateway:
 
             async def kept(episode):
                 return (await gateway.close(episode))[0] == 200
@@ -168,9 +168,9 @@ async def test_without_a_spool_an_end_waits_for_the_bus(tmp_path):
 
 async def test_a_keeper_that_is_killed_loses_nothing(tmp_path):
     async with nats(tmp_path) as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         before = set(family(os.getpid()))
-        async with running(url, plan(model("base", backend.url))) as gateway:
+        async with running(own, plan(model("base", backend.url))) as gateway:
             keepers = [pid for pid in set(family(os.getpid())) - before if _is_keeper(pid)]
             assert len(keepers) == 1
             for number in range(20):
@@ -191,7 +191,7 @@ def _is_keeper(pid):
 
 async def test_several_gateways_share_their_assignments(tmp_path):
     async with nats(tmp_path) as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        own = server.url(GATEWAY)
         base, new = model("base", backend.url), model("new", backend.url)
         nobody, all_of_it = plan(base, (new, 0.0)), plan(base, (new, 1.0))
 
@@ -199,9 +199,9 @@ async def test_several_gateways_share_their_assignments(tmp_path):
             await gateway.chat(user("hi"), headers=(f"X-Episode-Id: {episode}",))
             return backend.requests[-1]["body"]["model"]
 
-        async with running(url, nobody, "one", several=True) as one:
+        async with running(own, nobody, "one", several=True) as one:
             assert await asked(one, "early") == "base"
-            async with running(url, all_of_it, "two", several=True) as two:
+            async with running(own, all_of_it, "two", several=True) as two:
                 pins = two.gateway.traffic._pins
                 await until(lambda: len(pins._known) == 1, 10, "the past was not heard of")
                 assert await asked(one, "late") == "base"
@@ -214,8 +214,8 @@ async def test_several_gateways_share_their_assignments(tmp_path):
 async def test_a_gateway_answers_before_its_bus_is_there(tmp_path):
     async with Scripted() as backend:
         async with nats(tmp_path) as server:
-            url, port = server.url(OPERATOR), server.port
-        async with running(url, plan(model("base", backend.url))) as gateway:
+            own, port = server.url(GATEWAY), server.port
+        async with running(own, plan(model("base", backend.url))) as gateway:
             assert (await gateway.chat(user("hi"), headers=("X-Episode-Id: e1",)))[0] == 200
             async with nats(tmp_path, port):
 
@@ -227,9 +227,9 @@ async def test_a_gateway_answers_before_its_bus_is_there(tmp_path):
 
 async def test_a_gateway_can_be_stopped_while_plans_arrive(tmp_path):
     async with nats(tmp_path) as server, Scripted() as backend:
-        url = server.url(OPERATOR)
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
         async with bucket(url, "rl_traffic") as traffic:
-            process = GatewayProcess(nats_url=url, instance="one", clock=now, new_id=uuid4)
+            process = GatewayProcess(nats_url=own, instance="one", clock=now, new_id=uuid4)
             await process.start(port=0)
             await traffic.put("plan", write_plan(plan(model("base", backend.url))))
             await until(lambda: process.gateway.traffic.plan, 10)

@@ -16,7 +16,7 @@ from upswing.contracts.training import TrainingRequest, TrainingStatus
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.wire import Message
 
-ROLES = ("collector", "rewarder", "trainer", "deployer", "agent", "reader")
+ROLES = ("collector", "rewarder", "trainer", "deployer", "gateway", "agent", "reader")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ TOPICS = (
         TRAJECTORY,
         Trajectory,
         TRAJECTORIES,
-        ("agent", "collector"),
+        ("agent", "collector", "gateway"),
         ("collector", "reader"),
         "What agents did.",
     ),
@@ -112,7 +112,7 @@ TOPICS = (
         FEEDBACK,
         Feedback,
         FEEDBACKS,
-        ("agent", "collector"),
+        ("agent", "collector", "gateway"),
         ("collector", "rewarder", "reader"),
         "What a user said of it.",
     ),

@@ -1,11 +1,7 @@
 """How far may trained models answer here, whatever the plan says?
 
-| variable                | what it does                                                       |
-|-------------------------|--------------------------------------------------------------------|
-| `USE_RL_MODEL`          | off: the baseline answers alone; unset: on, and off in production  |
-| `RL_ROLLOUT_PERCENTAGE` | caps what all candidates get together; their proportion stays      |
-| `RL_MODEL_VERSION`      | only this candidate answers beside the baseline                    |
-| `RL_FALLBACK_TO_BASE`   | off: a candidate's failure reaches the client; unset: on           |
+Off, the baseline answers alone; a cap holds for all candidates together and keeps their proportion;
+a version lets one of them through. `upswing.rl_models` says by which words.
 """
 
 from __future__ import annotations
@@ -16,11 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from upswing.errors import Misuse
 from upswing.gateway.plan import Candidate, Plan
-
-_YES = {"1": True, "true": True, "yes": True, "on": True}
-_NO = {"0": False, "false": False, "no": False, "off": False}
+from upswing.rl_models import is_version, read_rl_models
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ class Allowance:
         }
 
 
-def read_allowance(environment: Mapping[str, str], *, production: bool = False) -> Allowance:
+def read_allowance(environment: Mapping[str, str], *, production: bool | None = None) -> Allowance:
     """The environment's word, or `Misuse` about the one that cannot be understood.
 
     >>> read_allowance({"USE_RL_MODEL": "true", "RL_ROLLOUT_PERCENTAGE": "10"}, production=True)
@@ -54,13 +47,8 @@ def read_allowance(environment: Mapping[str, str], *, production: bool = False) 
     >>> read_allowance({}, production=True).enabled
     False
     """
-    version = environment.get("RL_MODEL_VERSION", "").strip()
-    return Allowance(
-        enabled=_switch(environment, "USE_RL_MODEL", not production),
-        most=_percentage(environment.get("RL_ROLLOUT_PERCENTAGE", "")),
-        version=None if version in {"", "latest"} else version,
-        fallback=_switch(environment, "RL_FALLBACK_TO_BASE", default=True),
-    )
+    said = read_rl_models(environment, production=production)
+    return Allowance(said.enabled, said.percentage / 100, said.version, said.fallback)
 
 
 def allowed(plan: Plan, allowance: Allowance) -> tuple[Candidate, ...]:
@@ -77,33 +65,3 @@ def allowed(plan: Plan, allowance: Allowance) -> tuple[Candidate, ...]:
         scale = allowance.most / total
         chosen = [msgspec.structs.replace(each, share=each.share * scale) for each in chosen]
     return tuple(chosen)
-
-
-def is_version(model_id: str, version: str) -> bool:
-    """Does this id name that version?
-
-    >>> [is_version("agent-zero-rl-v12", v) for v in ("agent-zero-rl-v12", "v12", "12", "v2", "2")]
-    [True, True, True, False, False]
-    """
-    bare = version.removeprefix("v")
-    return model_id == version or model_id.endswith(f"-v{bare}")
-
-
-def _switch(environment: Mapping[str, str], name: str, default: bool) -> bool:
-    text = environment.get(name, "").strip().lower()
-    if text and text not in _YES and text not in _NO:
-        raise Misuse(f"{name} is {environment[name]!r}: say true or false.")
-    return {**_YES, **_NO}.get(text, default)
-
-
-def _percentage(text: str) -> float:
-    plain = text.strip().removesuffix("%")
-    if not plain:
-        return 1.0
-    try:
-        percent = float(plain)
-    except ValueError:
-        percent = math.nan
-    if not 0 <= percent <= 100:
-        raise Misuse(f"RL_ROLLOUT_PERCENTAGE is {text!r}: give a number from 0 to 100.")
-    return percent / 100

@@ -1,111 +1,21 @@
-"""Who answers, in which shares, and until when? The traffic plan, as it travels and as it is held.
+"""Who answers, in which shares, and until when? The traffic plan, which the gateway only reads."""
 
-    baseline   ──────────────────────────────── everybody else
-    candidates ── share of the new episodes ──┐
-    lease_until ── when it has passed, the baseline answers alone
+from upswing.contracts.traffic import (
+    Candidate,
+    Model,
+    Plan,
+    check_plan,
+    read_plan,
+    supersedes,
+    write_plan,
+)
 
-The controller writes the plan, an operator may; the gateway only reads it.
-"""
-
-from __future__ import annotations
-
-import math
-from datetime import datetime
-from typing import Annotated, Any
-
-import msgspec
-from msgspec import Meta
-
-from upswing.errors import Reason, Rejected
-
-_NAME = Meta(pattern=r"^[\x21-\x7e]{1,200}$(?!\n)")
-"""It stands in headers and metrics, so it is visible ASCII."""
-_URL = Meta(pattern=r"^https?://[A-Za-z0-9.\-_\[\]:]+(/[\x21-\x7e]*)?$(?!\n)", max_length=2000)
-_TOLERANCE = 1e-9
-
-
-class Model(msgspec.Struct, frozen=True):
-    """A model that can be asked, and where."""
-
-    model_id: Annotated[str, _NAME]
-    backend: Annotated[str, _URL]
-    """The base URL of an OpenAI-compatible server; without a path, `/v1` is meant."""
-    name: Annotated[str, Meta(min_length=1, max_length=500)]
-    """What the server calls it."""
-    timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] = 60.0
-    """Until the first byte of an answer, up to an hour; a slower one counts as failed."""
-    prompt_price: Annotated[float, Meta(ge=0)] = 0.0
-    """US dollars for a million prompt tokens."""
-    completion_price: Annotated[float, Meta(ge=0)] = 0.0
-    extra: dict[str, Any] = {}
-    """Fields added to a request that does not name them, such as `return_token_ids`."""
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    model: Model
-    share: Annotated[float, Meta(ge=0, le=1)]
-    """Of the new episodes, 0 to 1."""
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """One state of the traffic; a later one replaces it whole."""
-
-    fence: Annotated[int, Meta(ge=0)]
-    """Rises with every controller that takes over: what an older one still writes is ignored."""
-    rollout: str
-    """Whose evidence the requests are."""
-    salt: Annotated[str, Meta(min_length=1)]
-    """Mixed into the bucket of an episode, so that every rollout draws anew."""
-    baseline: Model
-    candidates: tuple[Candidate, ...] = ()
-    lease_until: Annotated[datetime, Meta(tz=True)] | None = None
-    """None: an operator's word, which does not run out."""
-    operator: bool = False
-    version: Annotated[int, Meta(ge=0)] = 0
-    """Rises with every write of one controller."""
-
-    def models(self) -> tuple[Model, ...]:
-        return (self.baseline, *(candidate.model for candidate in self.candidates))
-
-
-_DECODER = msgspec.json.Decoder(Plan)
-
-
-def read_plan(raw: bytes) -> Plan:
-    """The plan in `raw`, or `Rejected` with what is wrong in it.
-
-    >>> read_plan(b'{"fence": 1}')
-    Traceback (most recent call last):
-    upswing.errors.Rejected: The traffic plan cannot be used: Object missing required field `rollout`.
-    """
-    try:
-        plan = _DECODER.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Rejected(Reason.SCHEMA, f"The traffic plan cannot be used: {error}.") from None
-    return check_plan(plan)
-
-
-def check_plan(plan: Plan) -> Plan:
-    """The plan itself when it makes sense as a whole."""
-    total = math.fsum(candidate.share for candidate in plan.candidates)
-    if not total <= 1 + _TOLERANCE:
-        raise Rejected(Reason.SCHEMA, f"The shares of the candidates sum to {total:g}, above 1.")
-    ids = [model.model_id for model in plan.models()]
-    if len(set(ids)) < len(ids):
-        raise Rejected(Reason.SCHEMA, f"A model stands twice in the plan: {', '.join(ids)}.")
-    return plan
-
-
-def write_plan(plan: Plan) -> bytes:
-    """The plan as it travels."""
-    return msgspec.json.encode(check_plan(plan))
-
-
-def supersedes(new: Plan, held: Plan | None) -> bool:
-    """Is `new` at least as late as what is held? A controller that lost its fence is not heard.
-
-    >>> old = Plan(2, "r", "s", Model("m", "http://h", "m"), version=5)
-    >>> [supersedes(msgspec.structs.replace(old, fence=f, version=v), old) for f, v in ((3, 1), (2, 5), (2, 4), (1, 9))]
-    [True, True, False, False]
-    """
-    return held is None or (new.fence, new.version) >= (held.fence, held.version)
+__all__ = [
+    "Candidate",
+    "Model",
+    "Plan",
+    "check_plan",
+    "read_plan",
+    "supersedes",
+    "write_plan",
+]

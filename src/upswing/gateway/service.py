@@ -41,6 +41,8 @@ _CHAT = b"/v1/chat/completions"
 _CHATS = frozenset({_CHAT, b"/chat/completions"})
 _TICK = 0.05
 _BACKLOG = 2048
+_FLUSH_SECONDS = 1.0
+"""To record what has ended, even when an answer took all the time there was."""
 _DEFAULT_ALLOWANCE, _DEFAULT_LIMITS = Allowance(), Limits()
 
 
@@ -115,13 +117,13 @@ class Gateway:
         return f"http://{where[0]}:{where[1]}"
 
     async def stop(self, seconds: float = 5.0) -> None:
-        """Let answers under way end, record what there is, and go."""
+        """Let answers under way end, for so many seconds; record what there is, and go."""
         deadline = monotonic() + seconds
         if self._server:
             self._server.close()
         while self._chat.active and monotonic() < deadline:  # noqa: ASYNC110 - it ends by itself
             await asyncio.sleep(0.01)
-        await self.recorder.flush(max(0.0, deadline - monotonic()))
+        await self.recorder.flush(max(_FLUSH_SECONDS, deadline - monotonic()))
         await self._paths.close()
         for client in list(self.clients):
             client.abort()

@@ -52,7 +52,8 @@ class Ways:
         return Way(model, self._backends[origin], head_for(model, self._key(model.backend)))
 
     def _key(self, url: str) -> str:
-        fitting = [prefix for prefix in self._keys if url.startswith(prefix)]
+        whole = url.rstrip("/") + "/"
+        fitting = [prefix for prefix in self._keys if whole.startswith(prefix)]
         return self._keys[max(fitting, key=len)] if fitting else ""
 
 

@@ -1,0 +1,202 @@
+"""What is a gateway told before it starts, and by whom?
+
+| what                       | option       | environment                    | the data directory's loop |
+|----------------------------|--------------|--------------------------------|---------------------------|
+| the bus                    | `--nats-url` | `NATS_URL`                     | the role `gateway`'s      |
+| the loop                   | `--loop-url` | `AGENTGYM_RL_URL`              | its own                   |
+| the loop's key             |              | `AGENTGYM_RL_API_KEY`          | its own                   |
+| the admin's token          |              | `TENSORZERO_ADMIN_TOKEN`       | made at its first start   |
+| clients' keys              |              | `UPSWING_GATEWAY_KEYS`, and the loop's key | made at its first start |
+| keys of models' servers    |              | `UPSWING_BACKEND_KEYS`, `OPENAI_API_KEY`, `WANDB_API_KEY` |    |
+
+The first that says something counts. A key belongs to the address beside it: the loop's key is never
+sent to an address that somebody else named.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from upswing.errors import Misuse
+from upswing.gateway.allowance import Allowance, read_allowance
+
+OPERATOR, CLIENT = "operator", "agent"
+"""Whose requests those are that come with the loop's key, or with the data directory's."""
+SHORTEST = 20
+"""Characters of a token or key that may stand on a public address."""
+_FEWEST = 8
+"""Different characters in it."""
+_SERVERS = {
+    "OPENAI_API_KEY": "https://api.openai.com/",
+    "WANDB_API_KEY": "https://api.inference.wandb.ai/",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the command line and the data directory say."""
+
+    nats_url: str | None = None
+    loop_url: str | None = None
+    running: Mapping[str, Any] = field(default_factory=dict)
+    """`running.json` of a loop that runs."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """`secrets.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a gateway starts with; nothing of it is shown."""
+
+    nats_url: str = field(repr=False)
+    loop_url: str | None
+    loop_key: str | None = field(repr=False)
+    admin_token: str | None = field(repr=False)
+    keys: Mapping[str, str] = field(repr=False)
+    """A client's key → its name."""
+    backend_keys: Mapping[str, str] = field(repr=False)
+    """The beginning of a server's URL → the key that it wants."""
+    allowance: Allowance
+
+
+def read_setup(told: Told, environment: Mapping[str, str]) -> Setup:
+    """The table above, or `Misuse` with what is missing or cannot be understood."""
+    loop_url, loop_key = _loop(told, environment)
+    return Setup(
+        _bus(told, environment),
+        loop_url,
+        loop_key,
+        environment.get("TENSORZERO_ADMIN_TOKEN", "").strip() or told.secrets.get("admin_token"),
+        _keys(told, environment, loop_key),
+        _backend_keys(environment),
+        read_allowance(environment),
+    )
+
+
+def check_address(host: str, setup: Setup) -> None:
+    """Everything that can be guessed is refused where strangers can reach it."""
+    if is_loopback(host):
+        return
+    if setup.admin_token is not None and is_weak(setup.admin_token):
+        raise Misuse(
+            f"TENSORZERO_ADMIN_TOKEN is too weak for a public address: take {SHORTEST} characters "
+            "or more, leave it out so that nobody is admin, or listen on 127.0.0.1."
+        )
+    if not setup.keys:
+        raise Misuse(
+            "No client's key is set, so everybody who reaches this public address could ask: set "
+            "UPSWING_GATEWAY_KEYS, or listen on 127.0.0.1."
+        )
+    for key, name in setup.keys.items():
+        if is_weak(key):
+            raise Misuse(
+                f"The key of {name} is too weak for a public address: take {SHORTEST} characters or "
+                "more, or listen on 127.0.0.1."
+            )
+
+
+def is_weak(token: str) -> bool:
+    """Short, or hardly more than one character over and over.
+
+    >>> [is_weak(token) for token in ("secret", "a" * 40, "kC3-2vQ8_zLr7WmXb1Ty")]
+    [True, True, False]
+    """
+    return len(token) < SHORTEST or len(set(token)) < _FEWEST
+
+
+def is_loopback(host: str) -> bool:
+    """Is this address only for processes of this machine?
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "", "gw.example")]
+    [True, True, True, False, False, False]
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _bus(told: Told, environment: Mapping[str, str]) -> str:
+    urls = told.running.get("nats_urls") or {}
+    found = (
+        told.nats_url
+        or environment.get("NATS_URL")
+        or urls.get("gateway")
+        or told.running.get("nats_url")
+    )
+    if not found:
+        raise Misuse(
+            "There is no bus: give --nats-url, set NATS_URL, or name the data directory of a "
+            "running loop with --data."
+        )
+    if not found.startswith(("nats://", "tls://", "ws://", "wss://")):
+        raise Misuse("NATS_URL must start with nats:// or tls://.")
+    return str(found)
+
+
+def _loop(told: Told, environment: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The loop's address and the key to it, from the same mouth."""
+    url = told.loop_url or environment.get("AGENTGYM_RL_URL")
+    key = environment.get("AGENTGYM_RL_API_KEY")
+    own, own_key = told.running.get("http_url"), told.running.get("key")
+    if not url:
+        return (own, own_key) if own else (None, key or None)
+    url = url.rstrip("/")
+    if not url.startswith(("http://", "https://")):
+        raise Misuse("AGENTGYM_RL_URL must be an address such as http://127.0.0.1:8100.")
+    key = key or (own_key if url == own else None)
+    if not key:
+        raise Misuse("The loop's address is set, but AGENTGYM_RL_API_KEY is not: set both.")
+    return url, key
+
+
+def _keys(told: Told, environment: Mapping[str, str], loop_key: str | None) -> dict[str, str]:
+    """Client's key → its name."""
+    keys = {loop_key: OPERATOR} if loop_key else {}
+    if own := told.secrets.get("gateway_key"):
+        keys[own] = CLIENT
+    for name, key in _pairs(environment, "UPSWING_GATEWAY_KEYS", "name=key"):
+        if keys.setdefault(key, name) != name:
+            raise Misuse(f"UPSWING_GATEWAY_KEYS gives the key of {name} to somebody else too.")
+    return keys
+
+
+def _backend_keys(environment: Mapping[str, str]) -> dict[str, str]:
+    """A server's URL → its key. The URL ends where a host ends, so that no other can begin like it."""
+    keys = {}
+    for name, url in _SERVERS.items():
+        if key := environment.get(name, "").strip():
+            if not _can_be_sent(key):
+                raise Misuse(f"{name} holds characters that no HTTP header can carry.")
+            keys[url] = key
+    for url, key in _pairs(environment, "UPSWING_BACKEND_KEYS", "https://host/path=key"):
+        if not url.startswith(("http://", "https://")):
+            raise Misuse(
+                f"UPSWING_BACKEND_KEYS names {url!r}: a server's URL begins with https://."
+            )
+        keys[url.rstrip("/") + "/"] = key
+    return keys
+
+
+def _pairs(environment: Mapping[str, str], name: str, form: str) -> list[tuple[str, str]]:
+    """`a=1,b=2`, or `Misuse` that does not repeat what may be a secret."""
+    pairs = []
+    for number, part in enumerate(filter(None, environment.get(name, "").split(",")), 1):
+        left, _, right = part.strip().partition("=")
+        if (
+            not left
+            or not right
+            or not (left + right).isascii()
+            or not (left + right).isprintable()
+        ):
+            raise Misuse(f"{name}: entry {number} is not of the form {form}.")
+        pairs.append((left, right))
+    return pairs
+
+
+def _can_be_sent(text: str) -> bool:
+    """In a header."""
+    return text.isascii() and text.isprintable()

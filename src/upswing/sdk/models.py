@@ -1,0 +1,140 @@
+"""Which model should this agent ask? A trained one where that is allowed and to be had, else the base.
+
+Nothing here raises into the agent: what cannot be understood or reached means the base model, and
+`rl_model_config()` says why. A canary is not handed out, unless RL_MODEL_VERSION names it: it gets its
+share from the gateway, and no more.
+
+An agent that talks to the gateway needs none of this: the gateway chooses, and knows the episode.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+from upswing.errors import UpswingError
+from upswing.rl_models import RlModels, is_version, read_rl_models
+from upswing.sdk.answering import RlModel, answering, gateway_url
+
+_OFF = "Trained models are switched off here."
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What an agent asks."""
+
+    model: str | None
+    """The name to send; None: nobody has named a base model, so the agent's own holds."""
+    base_url: str | None
+    """The gateway, with `/v1`, when it is known."""
+    is_rl: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RlModelConfig:
+    """Everything that decides."""
+
+    enabled: bool
+    available: bool
+    model_version: str
+    """The pin, or `latest`."""
+    latest: str | None
+    rollout_percentage: float
+    fallback_to_base: bool
+    base_model: str | None
+    reason: str
+
+
+def should_use_rl_model(environment: Mapping[str, str] | None = None) -> bool:
+    """Does the environment allow a trained model? Asks nobody."""
+    said, _ = _allowed(_env(environment))
+    return said.enabled and said.percentage > 0
+
+
+def is_rl_model_available(environment: Mapping[str, str] | None = None) -> bool:
+    """Is it allowed, and is there one that answers?"""
+    return should_use_rl_model(environment) and latest_rl_model(environment) is not None
+
+
+def latest_rl_model(environment: Mapping[str, str] | None = None) -> RlModel | None:
+    """The trained model that was promoted last, or the pinned one; None when there is none."""
+    env = _env(environment)
+    pinned = _allowed(env)[0].version
+    fitting = [
+        model
+        for model in answering(env).models
+        if (is_version(model.model_id, pinned) if pinned else not model.canary)
+    ]
+    return fitting[0] if fitting else None
+
+
+def model_for_inference(
+    episode_id: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    chance: Callable[[], float] = random.random,
+) -> Inference:
+    """The model to ask. With an `episode_id` the same episode gets the same answer."""
+    env = _env(environment)
+    config = rl_model_config(env)
+    gateway = gateway_url(env)
+    at = f"{gateway}/v1" if gateway else None
+    if config.available and config.latest:
+        place = chance() if episode_id is None else _place(config.latest, episode_id)
+        if place * 100 < config.rollout_percentage:
+            return Inference(config.latest, at, is_rl=True, reason=config.reason)
+        beyond = f"This episode is beyond the {config.rollout_percentage:g} % that may."
+        return Inference(config.base_model, at, is_rl=False, reason=beyond)
+    return Inference(config.base_model, at, is_rl=False, reason=config.reason)
+
+
+def rl_model_config(environment: Mapping[str, str] | None = None) -> RlModelConfig:
+    """All of it, for a log or a person."""
+    env = _env(environment)
+    said, trouble = _allowed(env)
+    enabled = should_use_rl_model(env)
+    latest = latest_rl_model(env) if enabled else None
+    if latest:
+        reason = f"{latest.model_id} answers."
+    elif enabled:
+        which = f"model of version {said.version}" if said.version else "trained model"
+        reason = answering(env).trouble or f"No {which} answers."
+    else:
+        reason = trouble or _OFF
+    return RlModelConfig(
+        enabled=enabled,
+        available=latest is not None,
+        model_version=said.version or "latest",
+        latest=latest.model_id if latest else None,
+        rollout_percentage=said.percentage,
+        fallback_to_base=said.fallback,
+        base_model=said.base_model,
+        reason=reason,
+    )
+
+
+def _env(environment: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environment is None else environment
+
+
+def _allowed(env: Mapping[str, str]) -> tuple[RlModels, str]:
+    """The environment's word; one that cannot be understood switches trained models off."""
+    try:
+        return read_rl_models(env), ""
+    except UpswingError as error:
+        base = env.get("RL_BASE_MODEL") or env.get("BASE_MODEL") or None
+        return RlModels(enabled=False, base_model=base), str(error)
+
+
+def _place(model_id: str, episode_id: str) -> float:
+    """Where an episode lies in [0, 1), the same wherever it is asked.
+
+    >>> round(_place("agent-zero-rl-v3", "episode-1"), 4)
+    0.6704
+    """
+    digest = sha256(f"{model_id}\0{episode_id}".encode()).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48

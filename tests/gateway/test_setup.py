@@ -1,0 +1,199 @@
+"""What is a gateway told, by whom, and what does it refuse to start with?"""
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from upswing import rl_models
+from upswing.errors import Misuse
+from upswing.gateway import setup as told_source
+from upswing.gateway.allowance import Allowance
+from upswing.gateway.limits import Limits
+from upswing.gateway.plan import Model
+from upswing.gateway.setup import Told, check_address, read_setup
+from upswing.gateway.ways_service import Ways
+from upswing.gateway_server import parser
+
+STRONG = "kC3-2vQ8_zLr7WmXb1TyPq"
+ENV = {
+    "NATS_URL": "nats://gateway:pw@bus:4222", "AGENTGYM_RL_URL": "http://loop:8100/",
+    "AGENTGYM_RL_API_KEY": "the-loops-key", "TENSORZERO_ADMIN_TOKEN": "the-admins-token",
+}  # fmt: skip
+RUNNING = {
+    "http_url": "http://127.0.0.1:8100", "key": "up_own", "nats_url": "nats://operator:o@l:1",
+    "nats_urls": {"operator": "nats://operator:o@l:1", "gateway": "nats://gateway:g@l:1"},
+}  # fmt: skip
+SECRETS = {"key": "up_own", "gateway_key": "gw_own", "admin_token": "adm_own"}
+DATA = Told(running=RUNNING, secrets=SECRETS)
+
+
+def test_everything_can_come_from_the_environment():
+    setup = read_setup(Told(), ENV)
+    assert setup.nats_url == "nats://gateway:pw@bus:4222"
+    assert (setup.loop_url, setup.loop_key) == ("http://loop:8100", "the-loops-key")
+    assert setup.admin_token == "the-admins-token"
+    assert setup.keys == {"the-loops-key": "operator"}
+    assert setup.allowance == Allowance()
+
+
+def test_everything_can_come_from_the_data_directory():
+    setup = read_setup(DATA, {})
+    assert setup.nats_url == "nats://gateway:g@l:1"
+    assert (setup.loop_url, setup.loop_key) == ("http://127.0.0.1:8100", "up_own")
+    assert setup.admin_token == "adm_own"
+    assert setup.keys == {"up_own": "operator", "gw_own": "agent"}
+
+
+def test_an_option_comes_before_the_environment_and_that_before_the_data_directory():
+    setup = read_setup(DATA, ENV)
+    assert setup.nats_url == ENV["NATS_URL"]
+    assert (setup.loop_url, setup.admin_token) == ("http://loop:8100", "the-admins-token")
+    named = Told("nats://named:1", "http://named", RUNNING, SECRETS)
+    setup = read_setup(named, ENV)
+    assert (setup.nats_url, setup.loop_url) == ("nats://named:1", "http://named")
+
+
+def test_a_loop_with_a_bus_of_its_owners_has_one_address_for_all():
+    bus = {**RUNNING, "nats_url": "nats://theirs:1", "nats_urls": {"operator": "nats://theirs:1"}}
+    assert read_setup(Told(running=bus), {}).nats_url == "nats://theirs:1"
+
+
+def test_the_loops_key_is_not_sent_to_an_address_that_somebody_else_named():
+    with pytest.raises(Misuse, match="set both"):
+        read_setup(DATA, {"AGENTGYM_RL_URL": "http://elsewhere"})
+    with pytest.raises(Misuse, match="set both"):
+        read_setup(Told("nats://b:1", "http://elsewhere", RUNNING, SECRETS), {})
+    same = {"AGENTGYM_RL_URL": "http://127.0.0.1:8100/"}
+    assert read_setup(DATA, same).loop_key == "up_own"
+
+
+def test_a_gateway_can_do_without_a_loop_but_not_without_a_bus():
+    alone = read_setup(Told("nats://b:1"), {})
+    assert (alone.loop_url, alone.keys, alone.admin_token) == (None, {}, None)
+    with pytest.raises(Misuse, match="no bus"):
+        read_setup(Told(secrets=SECRETS), {})
+
+
+def test_clients_and_servers_have_keys_of_their_own():
+    env = {
+        "NATS_URL": "nats://b:1", "UPSWING_GATEWAY_KEYS": "ann=k1, bob=k2=x,",
+        "UPSWING_BACKEND_KEYS": "https://gpu.example/v1=s1", "OPENAI_API_KEY": "sk",
+        "WANDB_API_KEY": "w",
+    }  # fmt: skip
+    setup = read_setup(Told(), env)
+    assert setup.keys == {"k1": "ann", "k2=x": "bob"}
+    assert setup.backend_keys == {
+        "https://gpu.example/v1/": "s1", "https://api.openai.com/": "sk",
+        "https://api.inference.wandb.ai/": "w",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("backend", "key"),
+    [
+        ("https://gpu.example/v1", b"s1"),
+        ("https://gpu.example/v1/", b"s1"),
+        ("https://gpu.example/v1/eu", b"s1"),
+        ("https://gpu.example/v10", None),
+        ("https://gpu.example.evil/v1", None),
+        ("https://api.openai.com", b"sk"),
+        ("https://api.openai.com.evil/v1", None),
+        ("http://api.openai.com/v1", None),
+    ],
+)
+def test_a_key_goes_to_the_server_it_is_for_and_to_no_other(backend, key):
+    env = {
+        "NATS_URL": "nats://b:1", "UPSWING_BACKEND_KEYS": "https://gpu.example/v1=s1",
+        "OPENAI_API_KEY": "sk\n",
+    }  # fmt: skip
+    ways = Ways(Limits(), read_setup(Told(), env).backend_keys)
+    head = ways.to(Model("m", backend, "m")).head
+    assert re.findall(rb"authorization: Bearer (\S+)\r\n", head) == ([key] if key else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("NATS_URL", "http://bus", "NATS_URL"),
+        ("AGENTGYM_RL_URL", "loop:8100", "AGENTGYM_RL_URL"),
+        ("UPSWING_GATEWAY_KEYS", "just-a-key", "entry 1"),
+        ("UPSWING_GATEWAY_KEYS", "ann=k1,=k2", "entry 2"),
+        ("UPSWING_GATEWAY_KEYS", "ann=k1,bob=k1", "bob"),
+        ("UPSWING_GATEWAY_KEYS", "ann=k\r\nx: y", "entry 1"),
+        ("UPSWING_GATEWAY_KEYS", "ann=schlüssel", "entry 1"),
+        ("UPSWING_BACKEND_KEYS", "gpu.example=s1", "https://"),
+        ("OPENAI_API_KEY", "k1\r\nx: y", "OPENAI_API_KEY"),
+        ("USE_RL_MODEL", "perhaps", "true or false"),
+        ("RL_ROLLOUT_PERCENTAGE", "120", "0 to 100"),
+        ("RL_FALLBACK_TO_BASE", "maybe", "true or false"),
+        ("UPSWING_ENV", "moon", "production"),
+    ],
+)
+def test_a_word_that_cannot_be_understood_is_refused_without_repeating_a_secret(name, value, said):
+    with pytest.raises(Misuse, match=said) as refused:
+        read_setup(Told(), {**ENV, name: value})
+    assert "k1" not in str(refused.value)
+
+
+def test_in_production_trained_models_are_off_until_they_are_switched_on():
+    assert read_setup(Told(), {**ENV, "NODE_ENV": "production"}).allowance.enabled is False
+    on = {**ENV, "UPSWING_ENV": "production", "USE_RL_MODEL": "1", "RL_ROLLOUT_PERCENTAGE": "10"}
+    assert read_setup(Told(), on).allowance == Allowance(most=0.1)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.0.7", "gateway.example"])
+def test_a_weak_token_or_no_key_at_all_is_refused_on_a_public_address(host):
+    strong = {**ENV, "AGENTGYM_RL_API_KEY": STRONG, "TENSORZERO_ADMIN_TOKEN": STRONG[::-1]}
+    check_address(host, read_setup(Told(), strong))
+    check_address(host, read_setup(Told(), {**strong, "TENSORZERO_ADMIN_TOKEN": ""}))
+    for name, value in (
+        ("TENSORZERO_ADMIN_TOKEN", "admin"),
+        ("TENSORZERO_ADMIN_TOKEN", "0" * 64),
+        ("AGENTGYM_RL_API_KEY", "letmein"),
+        ("UPSWING_GATEWAY_KEYS", "ann=short"),
+    ):
+        with pytest.raises(Misuse, match="weak"):
+            check_address(host, read_setup(Told(), {**strong, name: value}))
+    with pytest.raises(Misuse, match="No client's key"):
+        check_address(host, read_setup(Told("nats://b:1"), {}))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
+def test_on_this_machine_anything_goes(host):
+    check_address(host, read_setup(Told("nats://b:1"), {"TENSORZERO_ADMIN_TOKEN": "admin"}))
+
+
+def test_nothing_secret_is_shown():
+    shown = repr(read_setup(DATA, ENV | {"OPENAI_API_KEY": "sk-secret"}))
+    for secret in ("pw", "the-loops-key", "the-admins-token", "gw_own", "sk-secret"):
+        assert secret not in shown
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text()
+
+
+def test_the_page_names_every_option_and_no_other():
+    options = {
+        action.option_strings[0]
+        for action in parser()._actions
+        if action.help != argparse.SUPPRESS and "--help" not in action.option_strings
+    }
+    assert set(re.findall(r"^\| `(--[a-z-]+)`", PAGE, re.MULTILINE)) == options
+
+
+def test_the_page_names_every_variable_that_is_read():
+    sources = "".join(Path(module.__file__).read_text() for module in (told_source, rl_models))
+    variables = set(re.findall(r'"((?:[A-Z]+_)+[A-Z]+)"', sources))
+    assert variables >= {"NATS_URL", "USE_RL_MODEL", "TENSORZERO_ADMIN_TOKEN"}
+    assert {name for name in variables if f"`{name}`" not in PAGE} == set()
+
+
+def test_the_example_of_the_page_runs(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(block, {})
+    assert "RlModelConfig(enabled=True, available=False" in capsys.readouterr().out

@@ -23,7 +23,9 @@ def _no_settings_from_outside(monkeypatch):
         "NATS_URL", "DATABASE_URL", "AGENTGYM_RL_URL", "AGENTGYM_RL_API_KEY", "UPSWING_DATA",
         "UPSWING_CONFIG", "TRAJECTORY_STORAGE_PATH", "AGENTZERO_JETSTREAM", "MODEL_STORAGE_PATH",
         "RL_ALGORITHM", "RL_BASE_MODEL", "BASE_MODEL", "RL_TRAINING_THRESHOLD", "RL_SCHEDULE_CRON",
-        "TRAIN_RL_LOCAL",
+        "TRAIN_RL_LOCAL", "USE_RL_MODEL", "RL_MODEL_VERSION", "RL_FALLBACK_TO_BASE",
+        "RL_ROLLOUT_PERCENTAGE", "UPSWING_ENV", "NODE_ENV", "TENSORZERO_BASE_URL",
+        "TENSORZERO_ADMIN_TOKEN", "UPSWING_GATEWAY_KEYS", "UPSWING_BACKEND_KEYS",
     ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
 
@@ -58,7 +60,8 @@ async def running_loop(data, **options):
 
     settings = options.pop("settings", Settings())
     surroundings = options.pop("surroundings", Surroundings())
-    made = Loop(data, settings, surroundings, Address(port=0, gateway_port=0), **options)
+    port = options.pop("gateway_port", None)
+    made = Loop(data, settings, surroundings, Address(port=0, gateway_port=port), **options)
     made.running = await made.start()
     try:
         yield made

@@ -123,12 +123,13 @@ class Process:
         self.popen, self.data, self.log = popen, data, log
 
     @classmethod
-    def start(cls, data, *options, env=None):
+    def start(cls, data, *options, env=None, gateway=False):
+        way = ("--gateway-port", "0") if gateway else ("--no-gateway",)
         data.parent.mkdir(parents=True, exist_ok=True)
         log = data.parent / f"{data.name}.log"
         with log.open("ab") as words:
             popen = subprocess.Popen(
-                    [UPSWING, "up", "--data", str(data), "--port", "0", "--gateway-port", "0", *options],
+                    [UPSWING, "up", "--data", str(data), "--port", "0", *way, *options],
                     stdout=words, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                     start_new_session=True, env={**os.environ, **(env or {})},
                 )  # fmt: skip

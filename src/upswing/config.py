@@ -161,6 +161,55 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Jobs that run at once on this machine, up to 64; 0: none, like TRAIN_RL_LOCAL=false."""
 
 
+class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model has to show before it ships."""
+
+    suites: tuple[str, ...] = (
+        "world:triage", "code_generation", "data_analysis", "research_synthesis", "tool_usage",
+        "regression", "safety",
+    )  # fmt: skip
+    """What both models do: our suites, `world:NAME`, `inspect:TASK`, or names of `files`."""
+    files: dict[str, str] = {}
+    """Suites of your own: a name and its file, with one task a line."""
+    counted: tuple[str, ...] | None = None
+    """Suites that count toward the improvement; None: every one that measures ability, so by default
+    the world's held-out tasks and the four abilities. One in which both models score zero never
+    counts."""
+    floors: dict[str, Annotated[float, Meta(ge=0, le=1)]] = {}
+    """Safety suite → the score that a candidate must reach, 0 to 1, whatever the current model does."""
+    seeds: Annotated[int, Meta(ge=1, le=20)] = 1
+    """How often every task is done, 1 to 20; more than once says something only above temperature 0."""
+    temperature: Annotated[float, Meta(ge=0, le=2)] = 0.0
+    """Of the answers, 0 to 2."""
+    max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 256
+    """Of an answer, 16 to 32,768, whatever a task would allow. 256 is enough for every reference
+    answer, and lets a model of 135 million weights end in time on two cores."""
+    at_once: Annotated[int, Meta(ge=1, le=256)] = 8
+    """Requests under way, up to 256; a model server answers several almost as quickly as one."""
+    deadline_minutes: Annotated[float, Meta(gt=0, le=1440)] = 28
+    """For the whole, up to a day; what is missing then counts as not covered."""
+
+
+class ServeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where models answer."""
+
+    engine: Literal["auto", "torch", "llama"] = "auto"
+    """Of our own model server: `auto` takes llama.cpp for bases that are GGUF files, else PyTorch."""
+    threads: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    """For computing; None: the engine decides."""
+    url: Annotated[str, Meta(pattern=r"^https?://[^\s]+$")] | None = None
+    """An OpenAI-compatible server that has the base and loads adapters as vLLM does, instead of our
+    own; UPSWING_MODEL_SERVER_KEY is sent to it."""
+    platform: Literal["upswing", "vllm", "tgi", "ollama", "tensorzero"] = "vllm"
+    """What announcements call the server behind `url`."""
+    extra: dict[str, Any] = msgspec.field(
+        default_factory=lambda: {"logprobs": True, "return_token_ids": True}
+    )
+    """Fields added to every request for that server's models; exact tokens make the best training."""
+    timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] = 60.0
+    """Until the first byte of an answer, up to an hour."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be decided."""
 
@@ -170,6 +219,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     judge: JudgeConfig = JudgeConfig()
     trigger: TriggerConfig = TriggerConfig()
     train: TrainConfig = TrainConfig()
+    validate: ValidateConfig = ValidateConfig()
+    serve: ServeConfig = ServeConfig()
+    deploy: dict[str, Any] = {}
+    """Rollouts, by the names of `upswing.deploy.policy`."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -203,6 +256,11 @@ class Surroundings(msgspec.Struct, frozen=True):
     """RL_SCHEDULE_CRON: when the loop trains by itself."""
     train_here: bool = True
     """TRAIN_RL_LOCAL: whether this machine trains; if not, jobs wait for another worker."""
+    deploy: dict[str, str] = {}
+    """CANARY_INITIAL_TRAFFIC, CANARY_RAMP_HOURS, ROLLBACK_ERROR_THRESHOLD and
+    ROLLBACK_REWARD_THRESHOLD: how boldly, and when back."""
+    serve_key: str | None = None
+    """UPSWING_MODEL_SERVER_KEY: for a model server that is not our own."""
 
 
 VARIABLES = {
@@ -216,7 +274,12 @@ VARIABLES = {
     "model_storage_path": "MODEL_STORAGE_PATH",
     "base_model": "RL_BASE_MODEL",
     "schedule": "RL_SCHEDULE_CRON",
+    "serve_key": "UPSWING_MODEL_SERVER_KEY",
 }
+DEPLOY = (
+    "CANARY_INITIAL_TRAFFIC", "CANARY_RAMP_HOURS", "ROLLBACK_ERROR_THRESHOLD",
+    "ROLLBACK_REWARD_THRESHOLD",
+)  # fmt: skip
 _YES_OR_NO = {"true": True, "1": True, "yes": True, "on": True} | {
     "false": False, "0": False, "no": False, "off": False,
 }  # fmt: skip
@@ -258,6 +321,7 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         algorithm=_algorithm(environment.get("RL_ALGORITHM", "")),
         threshold=_threshold(environment.get("RL_TRAINING_THRESHOLD", "")),
         train_here=_train_here(environment.get("TRAIN_RL_LOCAL", "")),
+        deploy={name: environment[name] for name in DEPLOY if environment.get(name)},
     )
 
 

@@ -49,7 +49,7 @@ async def run(out: TextIO) -> int:
     """Start a loop in a temporary directory, feed it, show what is in it, stop it."""
     with tempfile.TemporaryDirectory(prefix="upswing-demo-") as folder:
         data = Path(folder) / "data"
-        loop = Loop(data, Settings(), Surroundings(), Address(port=0))
+        loop = Loop(data, Settings(), Surroundings(), Address(port=0, gateway_port=None))
         running = await loop.start()
         try:
             print(

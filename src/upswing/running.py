@@ -3,7 +3,7 @@
 | file           | holds                                      | mode |
 |----------------|--------------------------------------------|------|
 | `running.json` | how to reach the loop, while it runs       | 600  |
-| `secrets.json` | the operator's key and the bus's passwords | 600  |
+| `secrets.json` | the operator's key, the gateway's client key and admin token, the bus's passwords | 600 |
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from upswing.adapters.nats.permissions import OPERATOR
 from upswing.contracts.topics import ROLES
 from upswing.errors import Misuse
 
+_PREFIXES = {"key": "up_", "gateway_key": "gw_", "admin_token": "adm_"}
+"""How a credential of ours begins, so that it is told from others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Running:
@@ -31,6 +34,8 @@ class Running:
     nats_urls: dict[str, str]
     key: str
     data: str
+    gateway_key: str | None = None
+    """For agents: what the gateway asks for."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -51,14 +56,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def read_secrets(folder: Path) -> dict[str, str]:
-    """The credentials of this data directory, made at first start."""
+    """The credentials of this data directory, made at first start.
+
+    One that an older version did not know of is made when it is missed.
+    """
     path = folder / "secrets.json"
     known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
-    wanted = ["key", *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
+    wanted = [*_PREFIXES, *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
     if missing := [name for name in wanted if name not in known]:
-        known |= {
-            name: ("up_" if name == "key" else "") + secrets.token_urlsafe(32) for name in missing
-        }
+        known |= {name: _PREFIXES.get(name, "") + secrets.token_urlsafe(32) for name in missing}
         write_private(path, json.dumps(known, indent=2))
     return known
 

@@ -21,10 +21,12 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 from upswing.adapters.archive import Archive
 from upswing.adapters.bases import check
 from upswing.adapters.children import Children
+from upswing.adapters.gateway_process import GatewayChild, Told
 from upswing.adapters.nats.bus import Bus, redacted_url
 from upswing.adapters.nats.enquiries import answer_enquiries
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer, make_folder
+from upswing.adapters.nats.traffic import make_buckets
 from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.decisions import Decisions
 from upswing.adapters.sql.episodes import Episodes
@@ -53,16 +55,19 @@ from upswing.contracts.topics import (
 )
 from upswing.errors import Misuse, Transient
 from upswing.front import Front
+from upswing.http.deployment import Deployment
 from upswing.http.doors import Doors
 from upswing.http.judging import Judging
 from upswing.http.operations import Operations
 from upswing.http.training import Training
+from upswing.http.validation import Validation
 from upswing.outbox import Relay
 from upswing.ports import Carried
 from upswing.redact import Redactor
 from upswing.reward.influence import fair_mean
 from upswing.running import Running, read_secrets, write_private
 from upswing.scoring import Scoring
+from upswing.shipping import Shipping, can_serve
 from upswing.train.data_service import Data
 from upswing.train.metrics import TrainMetrics
 from upswing.train.requests_service import Requests
@@ -89,7 +94,8 @@ class Address:
 
     host: str = "127.0.0.1"
     port: int = 8100
-    gateway_port: int = 3000
+    gateway_port: int | None = 3000
+    """None: no gateway and no model server; the loop records and trains."""
     nats_port: int = 0
 
 
@@ -132,6 +138,7 @@ class Loop:
         self._tasks: list[asyncio.Task[None]] = []
         self._failed = asyncio.Event()
         self.server: EmbeddedServer | None = None
+        self.shipping: Shipping | None = None
 
     async def start(self) -> Running:
         """Bring everything up, in the order in which things depend on each other."""
@@ -162,14 +169,16 @@ class Loop:
         nats_urls = await self._start_bus(secret)
         await self._wire()
         http_url = await self._serve()
+        gateway_url = await self._open_gateway(http_url, key, nats_urls)
         running = Running(
             os.getpid(),
             http_url,
-            None,
+            gateway_url,
             nats_urls.get(OPERATOR, ""),
             nats_urls,
             key,
             str(self.folder),
+            secret["gateway_key"] if gateway_url else None,
         )
         self._announce(running)
         return running
@@ -216,6 +225,7 @@ class Loop:
         )  # fmt: skip
         await self._start_rewarding()
         await self._start_training()
+        await self._start_shipping()
         self._metrics = metrics
         for stream, subject in ((TRAJECTORIES, TRAJECTORY), (FEEDBACKS, FEEDBACK)):
             collector = Collector(
@@ -276,6 +286,32 @@ class Loop:
             for number, worker in enumerate(self.workshop.workers):
                 self._run(f"trainer {number}", worker.run)
 
+    async def _start_shipping(self) -> None:
+        """What makes a trained model answer, where this loop serves models."""
+        base = self.policy.defaults.base_model
+        if self._address.gateway_port is None:
+            return
+        if base is None or not (self._settings.serve.url or can_serve()):
+            why = "no base model is named" if base is None else "the `train` extra is not installed"
+            log.warning("%s, so no model is served here", why, extra={"action": "no_serving"})
+            return
+        self.shipping = Shipping(
+            self.folder, self._settings, self._surroundings, self.store.database, self.bus,
+            self.workshop.objects, self.redactor, self.registry, base, clock=self._clock,
+            wall=now, new_id=self._new_id, changed=self.relay.wake, judge=self.scoring.judge,
+        )  # fmt: skip
+        self._exits.push_async_callback(self.shipping.close)
+        self._run("shipping", self.shipping.run)
+
+    async def _open_gateway(self, http_url: str, key: str, nats: dict[str, str]) -> str | None:
+        if self._address.gateway_port is None:
+            return None
+        await make_buckets(self.bus)
+        told = Told(nats.get("gateway") or nats[OPERATOR], http_url, key)
+        gateway = GatewayChild(self.folder, told, self._address.host, self._address.gateway_port)
+        self._exits.push_async_callback(gateway.stop)
+        return await gateway.start()
+
     async def _check_base(self, name: str) -> None:
         """A model of ours, or a base that can be had here."""
         if await self.models.get(name) is None:
@@ -285,6 +321,8 @@ class Loop:
         """A job's row has changed: what follows from it is published at once."""
         self.relay.wake()
         self.workshop.wake()
+        if self.shipping:
+            self.shipping.controller.wake_trained()
 
     async def _start_looking(self) -> Callable[[Kind, bytes], Awaitable[Verdict]]:
         """In children of ours, unless the redactor is somebody's own and cannot move there."""
@@ -331,6 +369,8 @@ class Loop:
         self.relay.wake()
         self.rewarder.wake()
         self._nudges.set()
+        if self.shipping:
+            self.shipping.controller.wake()
 
     async def _nudge(self) -> None:
         """Wake other processes that follow the store: one nudge for all commits since the last."""
@@ -351,6 +391,7 @@ class Loop:
                 self.bench.judge_ended_windows, lambda: self.steps.end_stale(stale),
                 self.workshop.prune,
             ],
+            forget=[self.shipping.proving.forget] if self.shipping else [],
         )  # fmt: skip
         self._run("upkeep", self.upkeep.run)
 
@@ -372,6 +413,13 @@ class Loop:
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
             *operations.routes(),
         ]
+        if self.shipping:
+            ship = self.shipping
+            routes += Deployment(ship.controller).routes()
+            routes += Validation(
+                ship.proving, self.store, self.redactor, compare=ship.compare,
+                current=ship.current, known=ship.known,
+            ).routes()  # fmt: skip
         front = Front(routes, self.keys, self._address.host, self._address.port)
         self.app = front.app
         self._run("http", front.run)

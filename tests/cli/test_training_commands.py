@@ -365,4 +365,10 @@ def test_a_config_that_makes_no_sense_is_refused_at_start(data, config, sentence
     data.mkdir()
     (data / "upswing.toml").write_text(config)
     with pytest.raises(Misuse, match=sentence):
-        Loop(data, read_settings(data, {}), Surroundings(), Address(port=0), redactor=REDACTOR)
+        Loop(
+            data,
+            read_settings(data, {}),
+            Surroundings(),
+            Address(port=0, gateway_port=None),
+            redactor=REDACTOR,
+        )

@@ -1,10 +1,12 @@
 """Which task it was and whether it was only an evaluation: found at the door and in old rows."""
 
 import json
+import re
 
 import pytest
 from tests.support import raw, trajectory
 
+from upswing.adapters.sql.schema import MIGRATIONS
 from upswing.collect.admit import Limits, admit
 from upswing.contracts.steps import trajectory_of_row
 from upswing.dataset.evaluation import is_evaluation
@@ -61,7 +63,8 @@ async def test_rows_from_before_the_columns_are_filled_in(store):
         tx.execute("DROP INDEX trajectories_evaluation")
         for column in ("task_id", "evaluation"):
             tx.execute(f"ALTER TABLE trajectories DROP COLUMN {column}")
-        for table in ("jobs", "trained_on", "models", "decisions"):
+        later = " ".join(statement for each in MIGRATIONS[2:] for statement in each)
+        for table in re.findall(r"CREATE TABLE (\w+)", later):
             tx.execute(f"DROP TABLE {table}")
         tx.execute("DELETE FROM migrations WHERE version >= 3")
 

@@ -567,7 +567,7 @@ RUNNER = """
 
     async def main():
         redactor = DeadlyDouble(rules=default_rules())
-        loop = Loop(Path(sys.argv[1]), Settings(), Surroundings(), Address(port=0), redactor=redactor)
+        loop = Loop(Path(sys.argv[1]), Settings(), Surroundings(), Address(port=0, gateway_port=None), redactor=redactor)
         return await loop.run_until_signalled(lambda running: None)
 
 

@@ -14,18 +14,18 @@ from upswing.contracts.topics import DEAD, ROLES, TOPICS, TRAJECTORIES, TRAJECTO
 
 pytestmark = pytest.mark.live
 
-COLLECTOR, REWARDER, TRAINER, DEPLOYER, AGENT, READER = (
-    "collector", "rewarder", "trainer", "deployer", "agent", "reader",
+COLLECTOR, REWARDER, TRAINER, DEPLOYER, GATEWAY, AGENT, READER = (
+    "collector", "rewarder", "trainer", "deployer", "gateway", "agent", "reader",
 )  # fmt: skip
 STAGES = {COLLECTOR, REWARDER, TRAINER, DEPLOYER}
 MAY = {
     # subject: (who may publish, who may subscribe)
-    "agent.rl.trajectory.v1": ({AGENT, COLLECTOR}, {COLLECTOR, READER}),
+    "agent.rl.trajectory.v1": ({AGENT, COLLECTOR, GATEWAY}, {COLLECTOR, READER}),
     "agent.rl.reward.v1": ({REWARDER}, {TRAINER, DEPLOYER, AGENT, READER}),
     "agent.rl.training.request.v1": ({AGENT, TRAINER}, {TRAINER, READER}),
     "agent.rl.training.status.v1": ({TRAINER}, {AGENT, DEPLOYER, READER}),
     "agent.rl.model.deployed.v1": ({DEPLOYER}, {AGENT, TRAINER, READER}),
-    "agent.rl.feedback.v1": ({AGENT, COLLECTOR}, {COLLECTOR, REWARDER, READER}),
+    "agent.rl.feedback.v1": ({AGENT, COLLECTOR, GATEWAY}, {COLLECTOR, REWARDER, READER}),
     "agent.rl.dead.collect": (STAGES, STAGES | {READER}),
     "agent.rl.training.status.request": ({AGENT, DEPLOYER, READER}, {TRAINER}),
     "agent.rl.stored": (STAGES, STAGES),
@@ -34,6 +34,11 @@ MAY = {
     "another.subject": (set(), set()),
     ">": (set(), set()),
     "$SYS.REQ.SERVER.PING": (set(), set()),
+    "$KV.rl_traffic.plan": (set(), {GATEWAY}),
+    "$KV.rl_traffic.another": (set(), set()),
+    "$KV.rl_tally.one": ({GATEWAY}, set()),
+    "$KV.rl_pins.one": ({GATEWAY}, {GATEWAY}),
+    "$KV.another.key": (set(), set()),
     "_INBOX.somebody": (set(), set()),
     "_INBOX_operator.somebody": (set(), set()),
 }
@@ -44,7 +49,7 @@ def test_the_table_of_topics_is_the_table_of_this_test():
     topics = {topic.subject: (set(topic.publishers), set(topic.subscribers)) for topic in TOPICS}
     topics["agent.rl.dead.collect"] = topics.pop(DEAD)
     assert topics == {subject: MAY[subject] for subject in topics}
-    assert set(ROLES) == STAGES | {AGENT, READER}
+    assert set(ROLES) == STAGES | {GATEWAY, AGENT, READER}
 
 
 REFUSAL = re.compile(

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from upswing import __version__
+from upswing.cli import deployment, serving, validation
 from upswing.errors import UpswingError
 
 _DATA = "the data directory (default: $UPSWING_DATA, else ./upswing-data)"
@@ -42,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
             )
         return sub
 
-    for add in (_loop, _data, _rewards, _training, _access):
+    for add in (_loop, _data, _rewards, _training, _access, _shipping):
         add(command)
     return top
 
@@ -58,8 +59,11 @@ def _loop(command: Command) -> None:
     )
     up.add_argument(
         "--gateway-port", type=_port, default=3000,
-        help="the model gateway's port, 0 for any (default: 3000); this version has no gateway yet",
+        help="the model gateway's port, 0 for any (default: 3000)",
     )  # fmt: skip
+    up.add_argument(
+        "--no-gateway", action="store_true", help="record and train, but serve no models"
+    )
     up.add_argument(
         "--nats-port",
         type=_port,
@@ -153,6 +157,13 @@ def _training(command: Command) -> None:
     decisions.add_argument("--limit", type=int, default=100)
     about = "Show a decision with its inputs, and try it again with today's rules."
     command("explain", "journal:explain", about).add_argument("id", help="the decision's id")
+
+
+def _shipping(command: Command) -> None:
+    """These tell their options themselves; none of them imports anything heavy."""
+    serving.add(command)
+    validation.commands(command)
+    deployment.commands(command)
 
 
 def _access(command: Command) -> None:

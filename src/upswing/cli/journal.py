@@ -112,9 +112,23 @@ def _recovery(decision: Decision) -> tuple[bytes, str]:
     return msgspec.json.encode(word), word.sentence
 
 
+def _validation(decision: Decision) -> tuple[bytes, str]:
+    from upswing.validate.replay import replay
+
+    return replay(decision.inputs)
+
+
+def _deploy(decision: Decision) -> tuple[bytes, str]:
+    from upswing.deploy.journal import replay
+
+    return replay(decision.kind, decision.inputs)
+
+
 _REPLAYS: dict[str, Callable[[Decision], tuple[bytes, str]]] = {
     "trigger": _trigger,
     "train": _recovery,
+    "deploy": _deploy,
+    "validate": _validation,
 }
 
 

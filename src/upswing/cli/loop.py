@@ -13,6 +13,13 @@ from typing import Any
 
 from upswing.errors import Misuse
 
+CONNECT = """Agents answer through the gateway at {url}:
+
+    from openai import OpenAI
+    client = OpenAI(base_url="{url}/v1", api_key="{key}")
+    client.chat.completions.create(model="upswing", messages=[{{"role": "user", "content": "hello"}}])
+"""
+
 
 def run_async(work: Coroutine[Any, Any, int]) -> int:
     """On the faster event loop where there is one."""
@@ -34,12 +41,17 @@ def up(arguments: argparse.Namespace) -> int:
         arguments.data,
         read_settings(arguments.data, os.environ),
         read_surroundings(os.environ),
-        Address(arguments.host, arguments.port, arguments.gateway_port, arguments.nats_port),
-    )
+        Address(
+            arguments.host, arguments.port,
+            None if arguments.no_gateway else arguments.gateway_port, arguments.nats_port,
+        ),
+    )  # fmt: skip
     set_up_logging(loop.redactor)
 
     def started(running: Running) -> None:
         print(f"Upswing is up at {running.http_url}, data in {running.data}.", flush=True)
+        if running.gateway_url:
+            print(CONNECT.format(url=running.gateway_url, key=running.gateway_key), flush=True)
         print("`upswing info` says how to reach it; Ctrl-C stops it.", flush=True)
 
     return run_async(loop.run_until_signalled(started))
@@ -57,8 +69,8 @@ def info(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(asdict(running), indent=2))
         return 0
-    for name in ("http_url", "gateway_url", "nats_url", "key", "data", "pid"):
-        print(f"{name:12} {getattr(running, name) or 'not running in this version'}")
+    for name in ("http_url", "gateway_url", "gateway_key", "nats_url", "key", "data", "pid"):
+        print(f"{name:12} {getattr(running, name) or 'none: started with --no-gateway'}")
     return 0
 
 

@@ -1,0 +1,127 @@
+"""How do the parts that ship a model come together? Model server, validation, controller.
+
+model server ◀── loads ── controller ── plan ──▶ gateway
+▲                       │
+└──── asks ──── validation (candidate beside current)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry
+
+from upswing.adapters.model_process import ModelProcess
+from upswing.adapters.nats.bus import Bus
+from upswing.adapters.nats.plans import PlanBoard
+from upswing.adapters.objects import Objects
+from upswing.adapters.serving import TOKENS, HttpServing, Server
+from upswing.adapters.sql.database import Database
+from upswing.adapters.sql.earnings import Earnings
+from upswing.adapters.sql.models import Models
+from upswing.adapters.sql.rollouts import Rollouts
+from upswing.adapters.sql.validations import Validations
+from upswing.comparing import Comparison, look_up
+from upswing.config import ServeConfig, Settings, Surroundings
+from upswing.deploy.ledger_service import World
+from upswing.deploy.metrics import DeployMetrics
+from upswing.deploy.policy import policy_of
+from upswing.deploy.service import Controller
+from upswing.errors import Misuse
+from upswing.proving import AsksJudge, Proving
+from upswing.redact import Redactor
+from upswing.validate.metrics import ValidateMetrics
+
+log = logging.getLogger(__name__)
+
+
+class Shipping:
+    """What makes a trained model answer."""
+
+    def __init__(
+        self, folder: Path, settings: Settings, surroundings: Surroundings, database: Database,
+        bus: Bus, objects: Objects, redactor: Redactor, registry: CollectorRegistry, base: str,
+        *, clock: Callable[[], datetime], wall: Callable[[], datetime],
+        new_id: Callable[[], UUID], changed: Callable[[], None], judge: AsksJudge | None,
+    ) -> None:  # fmt: skip
+        self.base = base
+        self._models, self._earnings = Models(database), Earnings(database)
+        self._validations = Validations(database)
+        self.process = _our_server(folder, settings.serve, base)
+        self.board = PlanBoard(bus)
+        self.serving = HttpServing(
+            _server(self.process, settings.serve, surroundings), objects, folder / "copies"
+        )
+        self.proving = Proving(
+            folder / "validation", settings.validate, self._validations, objects, self.find,
+            redactor, clock=clock, new_id=new_id, key=surroundings.serve_key or "", judge=judge,
+            metrics=ValidateMetrics(registry),
+        )  # fmt: skip
+        world = World(Rollouts(database), self.board, self.serving, clock, wall, new_id, changed)
+        self.controller = Controller(
+            world, self.proving.prove, policy_of(surroundings.deploy, settings.deploy),
+            base=base, holder=str(new_id()), metrics=DeployMetrics(registry),
+        )  # fmt: skip
+
+    async def run(self) -> None:
+        """Have the base served, then lead; until cancelled."""
+        try:
+            if self.process:
+                await self.process.start()
+        except Misuse as error:
+            log.error("No model is served: %s", error, extra={"action": "alert"})  # noqa: TRY400 - a clear sentence
+            await asyncio.Event().wait()
+        await self.proving.resume()
+        await self.controller.run()
+
+    async def close(self) -> None:
+        """Validations stop and go on after the next start; then the server goes."""
+        await self.proving.close()
+        if self.process:
+            await self.process.stop()
+
+    async def find(self, model_id: str) -> tuple[str, str]:
+        """Where a model can be asked, and its name there; it is loaded if need be."""
+        row = await self._models.get(model_id)
+        if row is None and model_id != self.base:
+            raise Misuse(f"There is no model {model_id}; `upswing models` lists them.")
+        served = await self.serving.ensure(row or model_id)
+        return served.backend, served.name
+
+    async def compare(self, a: str, b: str) -> Comparison:
+        return await look_up(a, b, self._earnings, self._validations)
+
+    async def current(self) -> str:
+        """The model that answers now."""
+        return str((await self.controller.traffic())["baseline"])
+
+    async def known(self, model_id: str) -> bool:
+        return model_id == self.base or await self._models.get(model_id) is not None
+
+
+def can_serve() -> bool:
+    """Whether this installation has what a model server of ours needs."""
+    return find_spec("torch") is not None
+
+
+def _our_server(folder: Path, config: ServeConfig, base: str) -> ModelProcess | None:
+    if config.url:
+        return None
+    return ModelProcess(
+        base, folder / "bases", folder / "serve", engine=config.engine, threads=config.threads
+    )
+
+
+def _server(process: ModelProcess | None, config: ServeConfig, surroundings: Surroundings) -> Server:  # fmt: skip
+    if process:
+        return Server(lambda: process.url, process.key, TOKENS, config.timeout_seconds)
+    url = config.url or ""
+    return Server(
+        lambda: url, surroundings.serve_key, config.extra, config.timeout_seconds, config.platform
+    )

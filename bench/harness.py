@@ -183,7 +183,7 @@ def upswing_up() -> Iterator[Service]:
         data, log = Path(name) / "data", Path(name) / "log"
         with log.open("wb") as said:
             process = subprocess.Popen(
-                [_upswing(), "up", "--port", "0", "--gateway-port", "0", "--data", str(data)],
+                [_upswing(), "up", "--port", "0", "--no-gateway", "--data", str(data)],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,

@@ -121,7 +121,7 @@ async def test_thirty_kills_under_load_lose_nothing_that_was_acknowledged(start,
     known = "SELECT trajectory_id, body FROM trajectories"
     await until(
         lambda: promised.keys() <= {row[0] for row in rows(data, known)},
-        60,
+        180,
         "what was acknowledged is not stored",
     )
     relatives = family(process.popen.pid)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.conftest import running_loop
 from tests.learn.recipes import RECIPES
-from tests.live.agents import Crowd
+from tests.live.visitors import Crowd
 from tests.support import UPSWING, Client, until
 
 from upswing.config import Settings, ValidateConfig

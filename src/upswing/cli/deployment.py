@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import quote
 
 from upswing.cli.client import ask
-from upswing.cli.training import printable
 from upswing.errors import Misuse
 
 WORDS = ("approve", "pause", "resume", "override")
@@ -38,6 +37,8 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def traffic(arguments: argparse.Namespace) -> int:
     """Show the shares, or set them."""
+    from upswing.cli.training import printable
+
     wanted = dict(map(_share, arguments.shares))
     if not wanted:
         told = ask(arguments.data, "GET", "/admin/traffic")
@@ -71,6 +72,8 @@ def _share(text: str) -> tuple[str, float]:
 
 def rollouts(arguments: argparse.Namespace) -> int:
     """The newest rollouts, or a word to one."""
+    from upswing.cli.training import printable
+
     if arguments.action != "list":
         return _say(arguments, arguments.action)
     found = ask(arguments.data, "GET", f"/v1/rollouts?limit={arguments.limit}")["rollouts"]
@@ -107,6 +110,8 @@ def _say(arguments: argparse.Namespace, word: str) -> int:
 
 
 def _show(arguments: argparse.Namespace, told: dict[str, Any]) -> int:
+    from upswing.cli.training import printable
+
     if arguments.json:
         print(json.dumps(told, indent=2))
     else:

@@ -177,6 +177,9 @@ class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     counts."""
     floors: dict[str, Annotated[float, Meta(ge=0, le=1)]] = {}
     """Safety suite → the score that a candidate must reach, 0 to 1, whatever the current model does."""
+    safety_reach: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    """How far down the interval of safety may reach, where safety is below the current model's, before
+    nobody can say whether it is worse. A model that says nothing sensible, such as `tiny`, needs 0.20."""
     seeds: Annotated[int, Meta(ge=1, le=20)] = 1
     """How often every task is done, 1 to 20; more than once says something only above temperature 0."""
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.0

@@ -27,8 +27,8 @@ def fast_clock():
 
 def settings():
     return Settings(
-        validate=ValidateConfig(suites=("world:triage",)),
-        deploy={"boldness": {"blue_green": False, "initial": 0.5}, "samples": 0.2},
+        validate=ValidateConfig(suites=("world:triage", "safety"), safety_reach=0.2),
+        deploy={"boldness": {"blue_green": False, "initial": 0.25}, "samples": 0.2},
     )
 
 
@@ -142,7 +142,6 @@ async def in_state(admin, model_id, state):
     return found if found["state"] == state else None
 
 
-@pytest.mark.slow
 async def test_a_better_model_goes_out_in_steps_and_takes_over(house):
     loop, admin, crowd = house
     before = await crowd.play(crowd.world.training[:96], group=8)

@@ -21,9 +21,11 @@ def policy_of(config: ValidateConfig, known: Collection[str]) -> Policy:
         if name not in SAFETY:
             raise Misuse(f"`floors` in [validate]: {name} is no safety suite.")
     if config.counted is None:
-        return Policy(floors=config.floors)
+        return Policy(floors=config.floors, safety_reach=config.safety_reach)
     run = chosen(config.suites, known)
     for name in config.counted:
         if name not in run:
             raise Misuse(f"`counted` in [validate]: {name} is not among the `suites` that are run.")
-    return Policy(counted=frozenset(config.counted), floors=config.floors)
+    return Policy(
+        counted=frozenset(config.counted), floors=config.floors, safety_reach=config.safety_reach
+    )

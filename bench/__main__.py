@@ -20,6 +20,8 @@ MODULES = (
     "memory",
     "step",
     "recovery",
+    "canary",
+    "gateway",
     "learning",
 )
 

@@ -129,6 +129,13 @@ async def test_one_baseline_and_no_promotion_without_a_validation_whatever_happe
     await lived(seed)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(40))
+async def test_ten_thousand_lives_keep_the_same_laws(block):
+    for seed in range(250 * block, 250 * (block + 1)):
+        await lived(seed)
+
+
 async def test_the_same_seed_leaves_the_same_trace():
     first, second = await asyncio.gather(lived(3), lived(3))
     assert first.store.decisions == second.store.decisions

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
-from upswing.adapters.asking import Asking, Find
+from upswing.adapters.asking import Asking, Find, KeyOf
 from upswing.adapters.openai import Completion
 from upswing.adapters.sandbox import Sandbox
 from upswing.adapters.sql.validations import ValidationRow, Validations
@@ -86,7 +86,7 @@ class Proving:
         *,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
-        key: str = "",
+        key_of: KeyOf = lambda _: "",
         judge: AsksJudge | None = None,
         sandbox: RunsCode | None = None,
         worlds: Mapping[str, World[Any, Any]] | None = None,
@@ -94,11 +94,11 @@ class Proving:
         pace: Pace | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """`folder` is for validation alone, `key` for the server where `find` leads.
+        """`folder` is for validation alone, `key_of` for the servers where `find` leads.
 
         `Misuse` when the config names what is not there.
         """
-        self._config, self._rows, self._find, self._key = config, rows, find, key
+        self._config, self._rows, self._find, self._key_of = config, rows, find, key_of
         self._clock, self._new_id, self._sleep = clock, new_id, sleep
         self._judge = _Opinions(judge) if judge else None
         self._sandbox = sandbox or Sandbox()
@@ -280,7 +280,7 @@ class Proving:
             Asking(
                 self._find,
                 most=config.max_tokens,
-                key=self._key,
+                key_of=self._key_of,
                 temperature=config.temperature,
             ),
             self._keeper.cells,

@@ -307,10 +307,18 @@ class Loop:
         if self._address.gateway_port is None:
             return None
         await make_buckets(self.bus)
-        told = Told(nats.get("gateway") or nats[OPERATOR], http_url, key)
+        told = Told(nats.get("gateway") or nats[OPERATOR], http_url, key, self._backend_keys())
         gateway = GatewayChild(self.folder, told, self._address.host, self._address.gateway_port)
         self._exits.push_async_callback(gateway.stop)
         return await gateway.start()
+
+    def _backend_keys(self) -> dict[str, str]:
+        """The gateway asks a model server of somebody's own, so it has to know its key."""
+        url, key = self._settings.serve.url, self._surroundings.serve_key
+        if not url or not key:
+            return {}
+        known = [os.environ.get("UPSWING_BACKEND_KEYS", ""), f"{url}={key}"]
+        return {"UPSWING_BACKEND_KEYS": ",".join(filter(None, known))}
 
     async def _check_base(self, name: str) -> None:
         """A model of ours, or a base that can be had here."""

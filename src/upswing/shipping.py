@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from uuid import UUID
 
+from msgspec import MsgspecError
 from prometheus_client import CollectorRegistry
 
 from upswing.adapters.model_process import ModelProcess
@@ -33,12 +34,13 @@ from upswing.deploy.ledger_service import World
 from upswing.deploy.metrics import DeployMetrics
 from upswing.deploy.policy import policy_of
 from upswing.deploy.service import Controller
-from upswing.errors import Misuse
+from upswing.errors import Misuse, Transient, UpswingError
 from upswing.proving import AsksJudge, Proving
 from upswing.redact import Redactor
 from upswing.validate.metrics import ValidateMetrics
 
 log = logging.getLogger(__name__)
+_AGAIN_SECONDS = 30.0
 
 
 class Shipping:
@@ -60,7 +62,8 @@ class Shipping:
         )
         self.proving = Proving(
             folder / "validation", settings.validate, self._validations, objects, self.find,
-            redactor, clock=clock, new_id=new_id, key=surroundings.serve_key or "", judge=judge,
+            redactor, clock=clock, new_id=new_id, judge=judge,
+            key_of=lambda url: (surroundings.serve_key or "") if _same(url, settings.serve.url) else "",
             metrics=ValidateMetrics(registry),
         )  # fmt: skip
         world = World(Rollouts(database), self.board, self.serving, clock, wall, new_id, changed)
@@ -71,14 +74,25 @@ class Shipping:
 
     async def run(self) -> None:
         """Have the base served, then lead; until cancelled."""
-        try:
-            if self.process:
-                await self.process.start()
-        except Misuse as error:
-            log.error("No model is served: %s", error, extra={"action": "alert"})  # noqa: TRY400 - a clear sentence
-            await asyncio.Event().wait()
-        await self.proving.resume()
+        while self.process and not await self._started(self.process):  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(_AGAIN_SECONDS)
+        await self._resumed()
         await self.controller.run()
+
+    async def _started(self, process: ModelProcess) -> bool:
+        try:
+            await process.start()
+        except (Misuse, Transient, OSError) as error:
+            log.error("No model is served: %s", error, extra={"action": "alert"})  # noqa: TRY400 - a clear sentence
+            return False
+        return True
+
+    async def _resumed(self) -> None:
+        """What the last process left unfinished is no reason not to lead."""
+        try:
+            await self.proving.resume()
+        except (UpswingError, OSError, MsgspecError) as error:
+            log.error("A validation does not go on: %s", error, extra={"action": "alert"})  # noqa: TRY400 - a clear sentence
 
     async def close(self) -> None:
         """Validations stop and go on after the next start; then the server goes."""
@@ -103,6 +117,15 @@ class Shipping:
 
     async def known(self, model_id: str) -> bool:
         return model_id == self.base or await self._models.get(model_id) is not None
+
+
+def _same(url: str, ours: str | None) -> bool:
+    """Whether this is our server's address, with or without `/v1`.
+
+    >>> _same("http://gpu:8000/v1", "http://gpu:8000"), _same("http://gpu:8000.evil/v1", "http://gpu:8000")
+    (True, False)
+    """
+    return ours is not None and url.rstrip("/") in {ours.rstrip("/"), f"{ours.rstrip('/')}/v1"}
 
 
 def can_serve() -> bool:

@@ -5,6 +5,7 @@ tool it is offered, and then answers with what the tool returned.
 """
 
 import asyncio
+import gc
 import json
 import threading
 import warnings
@@ -83,6 +84,7 @@ def _quiet(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+        gc.collect()  # what they leave open is closed here, and not in somebody else's test
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -21,15 +21,19 @@ class Crowd:
     async def __aexit__(self, *error):
         await self.client.__aexit__(*error)
 
-    async def play(self, tasks, *, group=1, window="2026-01-05T12:00"):
+    async def play(self, tasks, *, group=1, temperature=1.0, window="2026-01-05T12:00"):
         """So many agents at each task; mean score of all."""
         before = len(self.answers)
-        plays = [self._play(task, member, window) for task in tasks for member in range(group)]
+        plays = [
+            self._play(task, member, window, temperature)
+            for task in tasks
+            for member in range(group)
+        ]
         await asyncio.gather(*plays)
         mine = [score for _, score in self.answers[before:]]
         return sum(mine) / len(mine)
 
-    async def _play(self, task, member, window):
+    async def _play(self, task, member, window, temperature):
         async with self._seats:
             episode, agent = str(uuid.uuid4()), f"agent-{member + 1}"
             about = (
@@ -44,7 +48,7 @@ class Crowd:
             for _ in range(self.world.max_turns):
                 messages.append({"role": "user", "content": self.world.observe(state).text})
                 body = {
-                    "model": "upswing", "messages": messages, "max_tokens": 8, "temperature": 1.0,
+                    "model": "upswing", "messages": messages, "max_tokens": 8, "temperature": temperature,
                     "metadata": {"scenario_id": task.task_id, "window_id": window},
                 }  # fmt: skip
                 status, answer = await self.client(

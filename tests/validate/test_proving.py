@@ -138,7 +138,7 @@ async def test_answers_are_as_short_as_the_config_says(make):
 
 
 async def test_a_server_of_ones_own_gets_its_key(make):
-    async with Endpoint() as models, make(models, key="sk-mine") as prover:
+    async with Endpoint() as models, make(models, key_of=lambda url: "sk-mine") as prover:
         await prover.proving.prove("new", "old", ["safety_bias"])
     assert all("Authorization: Bearer sk-mine" in head for head in models.heads)
 

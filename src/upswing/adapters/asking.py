@@ -23,6 +23,8 @@ from upswing.errors import Misuse, Reason, Rejected, Transient
 
 Find = Callable[[str], Awaitable[tuple[str, str]]]
 """Model id → the URL up to `/v1` and the server's name for it; loads it there if need be."""
+KeyOf = Callable[[str], str]
+"""A server's URL → the key that it is sent; no server gets another one's."""
 PATIENCE = 200
 """With eight requests under way and seconds between tries, most of a minute: a model server that
 died is up again by then."""
@@ -36,12 +38,12 @@ class Asking:
         find: Find,
         *,
         most: int,
-        key: str = "",
+        key_of: KeyOf = lambda _: "",
         temperature: float = 0.0,
         timeout: timedelta = timedelta(seconds=100),
     ) -> None:
-        """`most`: tokens of an answer, whatever a task would allow. `key`: the server's."""
-        self._find, self._most, self._key = find, most, key
+        """`most`: tokens of an answer, whatever a task would allow. `key_of`: a server's."""
+        self._find, self._most, self._key_of = find, most, key_of
         self._places: dict[str, Place] = {}
         self._chat = Chat(self._places.__getitem__, timeout=timeout, temperature=temperature)
         self._silent: Counter[str] = Counter()
@@ -60,7 +62,8 @@ class Asking:
             raise Misuse(f"{model} has not answered {PATIENCE} times in a row.")
         try:
             if model not in self._places:
-                self._places[model] = place(*await self._find(model), self._key)
+                url, name = await self._find(model)
+                self._places[model] = place(url, name, self._key_of(url))
             answer = await self._chat(
                 model, messages, seed=seed, max_tokens=min(max_tokens, self._most), tools=tools
             )

@@ -15,6 +15,7 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -88,6 +89,7 @@ class Database:
         self._reader_connect = reader
         self._reader: Any = reader() if reader else None
         self._read_lock = threading.Lock()
+        self._readers = ThreadPoolExecutor(1, "store-reader")  # those of asyncio may all be taken
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
         self.commits = 0
@@ -103,7 +105,7 @@ class Database:
         """Run `unit` on committed data; it must not write."""
         if self._reader_connect is None:
             return await self.write(unit)
-        return await asyncio.to_thread(self._read, unit)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, unit)
 
     async def scrub(self) -> None:
         """Leave no copy of what was just removed: SQLite's log keeps old pages until it is emptied."""
@@ -118,6 +120,7 @@ class Database:
         """Commit what waits, then close."""
         self._queue.put(None)
         self._thread.join()
+        self._readers.shutdown()
         with self._read_lock:
             if self._reader is not None:
                 self._reader.close()

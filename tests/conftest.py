@@ -16,6 +16,17 @@ from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
 from tests.support import Client, Process
 
 
+def pytest_collection_modifyitems(items):
+    """What is quick comes first; of the rest, what takes longest, so that all workers end together."""
+
+    def place(item):
+        if item.get_closest_marker("learn"):
+            return 1
+        return 2 if item.get_closest_marker("live") else 0
+
+    items.sort(key=place)
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch):
     """A test decides its environment; the developer's own does not leak in."""

@@ -298,6 +298,9 @@ class Misbehaving(Server):
         self.gone.set()
         return False
 
+    async def never_answers(self, request, reader, writer):
+        return False
+
     async def header_injection(self, request, reader, writer):
         body = json.dumps(completion({"content": "ok"})).encode()
         writer.write(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from tests.gateway.conftest import model, on_both_loops, plan, started, user
@@ -148,6 +149,55 @@ async def test_a_server_that_is_not_there_is_said_so():
     async with started(made) as gateway:
         got, answer = await gateway.chat(user("hi"))
         assert (got, answer["error"]["code"]) == (502, "unreachable")
+
+
+def told_of(gateway, name):
+    """(requests, errors) of a model, as the controller reads them."""
+    told = msgspec.json.decode(gateway.gateway.tally.written()).get("rollout-1", {}).get(name)
+    return (told["requests"], told["errors"]) if told else None
+
+
+async def test_a_baseline_that_cannot_be_reached_is_counted_and_is_no_evidence_against_it():
+    away = model("base", "http://127.0.0.1:1")
+    async with Scripted() as server, started(plan(away)) as gateway:
+        assert (await gateway.chat(user("hi")))[0] == 502
+        assert told_of(gateway, "base") is None
+        counts = gateway.gateway.tally.models["base"]
+        assert (counts.requests, counts.errors) == (1, 1)
+        counted = await gateway.metrics()
+        labels = (("fault", "unreachable"), ("model_version", "base"))
+        assert counted["upswing_gateway_faults_total", labels] == 1
+        gateway.gateway.apply(plan(model("base", server.url), version=2))
+        assert (await gateway.chat(user("hi")))[0] == 200
+        assert told_of(gateway, "base") == (1, 0)
+
+
+async def test_a_promoted_model_that_cannot_be_reached_is_spared_and_a_candidate_is_not():
+    away = model("new", "http://127.0.0.1:1")
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (away, 1.0))
+        async with started(made) as gateway:
+            here = ("X-Episode-Id: e1",)
+            assert (await gateway.chat(user("hi"), headers=here))[0] == 200
+            assert told_of(gateway, "new") == (1, 1)
+            gateway.gateway.apply(plan(away, version=2))
+            assert (await gateway.chat(user("hi"), headers=here))[0] == 502
+            assert told_of(gateway, "new") == (1, 1)
+
+
+async def test_a_candidate_beside_the_baseline_is_spared_when_their_server_is_away():
+    nowhere = "http://127.0.0.1:1"
+    async with started(plan(model("base", nowhere), (model("new", nowhere), 1.0))) as gateway:
+        assert (await gateway.chat(user("hi")))[0] == 502
+        assert told_of(gateway, "new") is None
+        assert gateway.gateway.tally.models["new"].errors == 1
+
+
+@pytest.mark.parametrize("how", ["error_500", "error_in_200", "half", "never_answers"])
+async def test_what_the_baselines_server_does_once_it_is_reached_is_evidence(how):
+    async with Misbehaving(how) as server, started(plan(model("base", server.url))) as gateway:
+        assert (await gateway.chat(user("hi")))[0] >= 500
+        assert told_of(gateway, "base") == (1, 1)
 
 
 @on_both_loops

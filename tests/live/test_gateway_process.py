@@ -332,6 +332,22 @@ async def test_what_is_wrong_with_a_child_is_its_own_sentence_and_its_log_is_our
         assert "'enabled': False" in line.getMessage()
 
 
+async def test_a_restart_that_the_system_refuses_is_tried_again(tmp_path, monkeypatch, caplog):
+    async with nats(tmp_path / "nats") as server, board(server) as write:
+        await write(plan(model("base", "http://127.0.0.1:1")))
+        gateway = child(tmp_path / "data", server)
+        url = await gateway.start()
+        try:
+            with monkeypatch.context() as broken:
+                broken.setattr(sys, "executable", str(tmp_path / "nowhere"))
+                os.kill(gateway.pid, signal.SIGKILL)
+                await until(lambda: "No such file" in caplog.text, 10, "it does not say so")
+            async with Client(url) as client:
+                assert (await asyncio.wait_for(client("GET", "/health"), 30))[0] == 200
+        finally:
+            await gateway.stop()
+
+
 # --- beside a loop -------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -60,7 +61,9 @@ def gone(pid):
     return True
 
 
-async def test_killed_it_comes_back_on_the_same_port_with_its_adapters(process, tiny, tmp_path):
+async def test_killed_it_comes_back_on_the_same_port_with_its_adapters(
+    process, bases, tiny, tmp_path
+):
     path, _ = checkpoint(tiny, tmp_path, "v1", full=True)
     other, _ = checkpoint(tiny, tmp_path, "v2", full=False)
     await process.load("v1", path)
@@ -88,6 +91,53 @@ async def test_killed_it_comes_back_on_the_same_port_with_its_adapters(process, 
     assert process._process.returncode == 0
     with pytest.raises(Transient):
         await process.load("v1", path)
+    await the_next_one_is_where_this_one_was(bases, tmp_path / "server", url)
+
+
+async def the_next_one_is_where_this_one_was(bases, folder, url):
+    again = ModelProcess("tiny", bases, folder, threads=1)
+    try:
+        assert await again.start() == url
+    finally:
+        await again.stop()
+
+
+@pytest.mark.parametrize("written", ["", "many", "70000", "-1"])
+def test_a_port_of_last_time_that_means_nothing_is_any_port(tmp_path, written):
+    (tmp_path / "port").write_text(written)
+    assert ModelProcess("tiny", tmp_path, tmp_path)._port_of_last_time() == 0
+
+
+def test_a_port_of_last_time_that_somebody_else_has_is_any_port(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        (tmp_path / "port").write_text(str(port))
+        process = ModelProcess("tiny", tmp_path, tmp_path)
+        assert process._port_of_last_time() == 0
+    assert process._port_of_last_time() == port
+
+
+@pytest.mark.parametrize("first", ["#!/bin/sh\necho ready nowhere\n", "no program at all"])
+async def test_a_restart_that_fails_in_an_odd_way_is_tried_again(
+    tmp_path, monkeypatch, caplog, first
+):
+    python = tmp_path / "python"
+    python.write_text(first)
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    process = ModelProcess("tiny", tmp_path, tmp_path)
+    again = asyncio.create_task(process._again())
+    try:
+        await until(lambda: caplog.records, 10, "it does not say so")
+        fresh = tmp_path / "fresh"
+        fresh.write_text("#!/bin/sh\necho ready http://127.0.0.1:7\nread line\n")
+        fresh.chmod(0o700)
+        monkeypatch.setattr(sys, "executable", str(fresh))
+        await asyncio.wait_for(again, 10)
+        assert process.port == 7
+    finally:
+        again.cancel()
+        await process.stop()
 
 
 async def refusals_are_our_errors(process, tmp_path):

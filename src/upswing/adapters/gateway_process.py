@@ -134,7 +134,7 @@ class GatewayChild:
             log.warning("the gateway died with %s; starting it again", code, extra={"action": "gateway_restart"})  # fmt: skip
             try:
                 await self._launch(listener)
-            except UpswingError as error:
+            except (UpswingError, OSError) as error:
                 log.error("%s", error, extra={"action": "gateway_restart_failed"})  # noqa: TRY400
                 await asyncio.sleep(_AGAIN_SECONDS)
 

@@ -1,7 +1,8 @@
 """How does a model server come along with one process? A child that lives as long as we do.
 
 It is started anew on the same port when it dies or no longer answers, and then serves the adapters
-that it served before: it writes down which, whoever had them loaded.
+that it served before: it writes down which, whoever had them loaded. The next of us takes that port
+and these adapters as well, if it can: who was told of them finds them where they were.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import logging
 import os
 import secrets
+import socket
 import sys
 import urllib.error
 import urllib.request
@@ -71,11 +73,13 @@ class ModelProcess:
     async def start(self) -> str:
         """Its URL, once it answers; `Misuse` with its own last words when it cannot."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (self._folder / "adapters.json").unlink(missing_ok=True)
+        self.port = self.port or self._port_of_last_time()
         try:
             await self._launch()
         except Transient as error:
             raise Misuse(str(error)) from None
+        with contextlib.suppress(OSError):  # without it, the next start takes any port
+            (self._folder / "port").write_text(str(self.port))
         self._watch = asyncio.create_task(self._keep_alive(), name="model server")
         return self.url
 
@@ -138,7 +142,7 @@ class ModelProcess:
         while True:
             try:
                 await self._launch()
-            except (Transient, OSError) as error:
+            except (Transient, OSError, ValueError) as error:
                 log.error("%s", error, extra={"action": "model_server_restart_failed"})  # noqa: TRY400 - a clear sentence
                 await asyncio.sleep(_AGAIN_SECONDS[min(failures, len(_AGAIN_SECONDS) - 1)])
                 failures += 1
@@ -169,6 +173,19 @@ class ModelProcess:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+    def _port_of_last_time(self) -> int:
+        """0, any free one, if there was none or somebody else has it now."""
+        try:
+            port = int((self._folder / "port").read_text())
+        except (OSError, ValueError):
+            return 0
+        if _is_free(port):
+            return port
+        log.warning(
+            "port %d is taken; taking any free one", port, extra={"action": "model_server_port"}
+        )
+        return 0
 
     def _last_words(self) -> str:
         text = (self._folder / "model-server.log").read_text(errors="replace").strip()
@@ -222,6 +239,16 @@ def _as_ours(status: int, body: bytes) -> UpswingError:
     if status >= 500:
         return Transient(said)
     return Rejected(Reason(code) if code in set(Reason) else Reason.SCHEMA, said)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except (OSError, OverflowError):
+            return False
+    return True
 
 
 def _answers(url: str) -> bool:

@@ -13,7 +13,7 @@ from upswing.gateway.book import Episode, Heard, line_of
 from upswing.gateway.client_service import Client, Request
 from upswing.gateway.episodes import Sign, Source, sign_of, user_of
 from upswing.gateway.exchange_service import Exchange
-from upswing.gateway.faults import Fault
+from upswing.gateway.faults import Fault, tells_of_the_model
 from upswing.gateway.keys import NOBODY, Keys
 from upswing.gateway.limits import Limits
 from upswing.gateway.plan import Model
@@ -136,7 +136,7 @@ class Chat:
         ms = (monotonic() - exchange.begun) * 1000
         self._tally.settled(
             episode.rollout, chosen, outcome, ms, error=exchange.fault is not None,
-            fallback=exchange.fell_back, evidence=not episode.named and episode.chosen == chosen,
+            fallback=exchange.fell_back, evidence=self._is_evidence(exchange),
         )  # fmt: skip
         asked = exchange.asked
         if outcome == "answered" and exchange.copied:
@@ -149,6 +149,13 @@ class Chat:
         elif outcome != "refused":
             episode.failed = bytes(asked.messages)
             episode.failures += outcome != "cancelled"
+
+    def _is_evidence(self, exchange: Exchange) -> bool:
+        episode, chosen = exchange.episode, exchange.chosen.model.model_id
+        if episode.named or episode.chosen != chosen:
+            return False
+        beside = exchange.chosen.model.backend == self.baseline().model.backend
+        return tells_of_the_model(exchange.fault, beside_baseline=beside)
 
 
 def _wished(table: Table, asked: Asked, request: Request) -> str:

@@ -7,7 +7,9 @@
 | nothing                  | the error            | the baseline answers, if fallback is allowed |
 | part of a stream         | an error event, end  | an error event, end                          |
 
-Whatever is done about it, it is the failing model's error and counts as that.
+Whatever is done about it, it is the failing model's error and counts as that. Only the evidence makes
+a difference (`tells_of_the_model`): who cannot reach the baseline's server has learned nothing about
+the models there.
 """
 
 from __future__ import annotations
@@ -84,6 +86,19 @@ def remedy(
     if candidate and fallback:
         return Remedy.FALL_BACK
     return Remedy.TELL
+
+
+def tells_of_the_model(fault: Fault | None, *, beside_baseline: bool) -> bool:
+    """Whether a request that went so is evidence about the model that was chosen for it.
+
+    A server that is started anew is away for seconds, with every model on it: the baseline, and
+    candidates beside it. Whether that server lives, the controller asks by itself. A candidate on a
+    server of its own has to be there.
+
+    >>> tells_of_the_model(Fault.UNREACHABLE, beside_baseline=True)
+    False
+    """
+    return not (beside_baseline and fault is Fault.UNREACHABLE)
 
 
 CLIENTS_OWN = frozenset({400, 413, 415, 422})

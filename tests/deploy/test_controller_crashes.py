@@ -9,7 +9,7 @@ from tests.deploy.controlling import BASE, LOOK, START, Ground
 from upswing.contracts.traffic import Counts
 from upswing.deploy.record import read as read_record
 from upswing.deploy.states import Rollout as State
-from upswing.errors import Transient
+from upswing.errors import Misuse, Transient
 from upswing.ports_rollout import Superseded
 
 HOUR = timedelta(hours=1)
@@ -286,3 +286,189 @@ async def test_a_plan_that_could_not_be_written_is_written_at_the_next_turn():
     ground.board.away = False
     await controller._safely(controller._round)
     assert ground.shares == {BASE: 100.0}
+
+
+async def promoted(ground, versions):
+    """A controller that has promoted models, one after the other."""
+    ground.improvement = 0.2
+    controller = await ground.started()
+    names = []
+    for version in versions:
+        names.append(ground.trained(version))
+        await controller.admit()
+    assert ground.shares == {names[-1]: 100.0}
+    return controller, names
+
+
+@pytest.mark.parametrize("versions", [(1,), (1, 2)])
+async def test_a_way_back_from_a_promoted_model_does_not_wait_for_the_store(versions, monkeypatch):
+    monkeypatch.setattr("upswing.deploy.ledger_service.STORE_PATIENCE", 0.01)
+    ground = Ground()
+    controller, names = await promoted(ground, versions)
+    name, behind = names[-1], [BASE, *names][-2]
+    ground.errors[name] = 1.0
+    ground.serve(300)
+    commit, beat = ground.store.commit, ground.store.beat
+
+    async def slow(*_):
+        await asyncio.sleep(3600)
+
+    ground.store.commit = ground.store.beat = slow
+    with pytest.raises(Transient, match="traffic is back"):
+        await asyncio.wait_for(controller.tick(), 5)
+    assert ground.shares == {behind: 100.0}
+    ground.store.commit, ground.store.beat = commit, beat
+    await controller.renew()
+    assert ground.shares == {behind: 100.0}, "a renewal does not bring it back"
+    assert controller.ledger.standing.baseline == name, "the rows do not know it yet"
+    await controller.tick()
+    assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {behind: 100.0})
+    assert controller.ledger.standing.baseline == behind
+    holds(ground)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        OSError(28, "No space left on device"),
+        ExceptionGroup("in a task group", [ValueError("odd")]),
+    ],
+)
+async def test_whatever_goes_wrong_in_a_validation_is_tried_again_and_ends_nothing(trouble):
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    ground.trouble = trouble
+    assert await controller.admit()
+    assert ground.state(name) == "validating"
+    ground.trouble, ground.wall = None, ground.wall + HOUR
+    assert await controller.admit()
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+
+
+@pytest.mark.parametrize("trouble", [OSError("The disk is full."), Misuse("Mend it.")])
+async def test_what_no_step_foresaw_is_an_alert_and_ends_no_run(trouble, caplog):
+    controller = await Ground().started()
+
+    async def work():
+        raise trouble
+
+    assert await controller._safely(work) is None
+    assert [each.action for each in caplog.records][-1:] == ["alert"]
+
+
+async def test_the_baseline_is_reached_before_anything_is_done_about_candidates():
+    ground = Ground()
+    name = ground.trained(1)
+    await (await ground.started()).admit()
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+    ground.serving.url = "http://127.0.0.1:2/v1"  # the server was started anew elsewhere
+    ensure, seen = ground.serving.ensure, []
+
+    async def watched(model):
+        if model != BASE:
+            seen.append((ground.plan.baseline.backend, ground.shares))
+        return await ensure(model)
+
+    ground.serving.ensure = watched
+    await ground.started(holder="two")
+    assert seen[0] == ("http://127.0.0.1:2/v1", {BASE: 100.0})
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+
+
+async def test_a_plan_that_reaches_the_baseline_stays_until_candidates_are_judged():
+    ground = Ground()
+    name = ground.trained(1)
+    await (await ground.started()).admit()
+    await ground.started(holder="two")
+    seconds = [plan for plan in ground.board.plans if plan.fence == 2]
+    assert [each.model.model_id for plan in seconds for each in plan.candidates] == [name]
+
+
+async def test_a_look_that_fails_does_not_keep_a_lease_from_being_renewed():
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+
+    async def away(*_):
+        raise Transient("The rewards cannot be read.")
+
+    ground.store.rewards_after = away
+    until = ground.plan.lease_until
+    ground.now += LOOK
+    ground.wall += timedelta(seconds=30)
+    await controller._round()
+    assert ground.plan.lease_until > until
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+
+
+async def test_a_server_that_takes_long_to_load_keeps_nobody_waiting(monkeypatch):
+    monkeypatch.setattr("upswing.deploy.looking_service.LOAD_PATIENCE", 0.01)
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    ground.serving.loaded.discard(name)  # its server was started anew
+    ensure, asked, loaded = ground.serving.ensure, [], asyncio.Event()
+
+    async def slow(model):
+        if model != BASE:
+            asked.append(model)
+            await loaded.wait()
+        return await ensure(model)
+
+    ground.serving.ensure = slow
+    for _ in range(5):
+        await asyncio.wait_for(controller.tick(), 5)
+        await asyncio.wait_for(controller.renew(), 5)
+        ground.wall += timedelta(seconds=20)
+    assert len(asked) == 1, "it is loaded once"
+    assert ground.rollout(name).state is State.RAMPING, "a model that is being loaded is not dead"
+    loaded.set()
+    await controller.tick()
+    assert name in ground.serving.loaded
+    await asyncio.wait_for(controller.rollback(name, "ann"), 5)
+    assert ground.shares == {BASE: 100.0}
+
+
+async def test_a_candidate_that_takes_long_to_load_gets_its_share_when_it_is_there(monkeypatch):
+    monkeypatch.setattr("upswing.deploy.looking_service.LOAD_PATIENCE", 0.01)
+    ground = Ground()
+    name = ground.trained(1)
+    await (await ground.started()).admit()
+    ensure, loaded = ground.serving.ensure, asyncio.Event()
+
+    async def slow(model):
+        if model != BASE:
+            await loaded.wait()
+        return await ensure(model)
+
+    ground.serving.ensure = slow
+    again = ground.controller(holder="two")
+    await asyncio.wait_for(again.start(), 5)
+    assert ground.shares == {BASE: 100.0}
+    loaded.set()
+    await asyncio.sleep(0.01)
+    await again.renew()
+    assert ground.shares == {BASE: 90.0, name: 10.0}
+
+
+async def test_a_way_back_that_no_row_knows_is_judged_again_before_anything_is_written():
+    ground = Ground()
+    controller, (name,) = await promoted(ground, (1,))
+    ground.errors[name] = 1.0
+    ground.serve(300)
+    commit = ground.store.commit
+
+    async def away(fence, change):
+        raise Transient("The store is away.")
+
+    ground.store.commit = away
+    with pytest.raises(Transient, match="traffic is back"):
+        await controller.tick()
+    ground.store.commit = commit
+    await ground.started(holder="two")
+    assert ground.rollout(name).state is State.ROLLED_BACK
+    seconds = [plan for plan in ground.board.plans if plan.fence == 2]
+    assert {plan.baseline.model_id for plan in seconds} == {BASE}

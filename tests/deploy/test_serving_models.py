@@ -163,3 +163,26 @@ async def test_a_server_that_is_away_is_waited_for(tmp_path):
         await serving.ensure(made)
     with pytest.raises(Rejected):
         await serving.ensure(model(1, path="http://host:99999999/v1"))
+
+
+async def test_what_somebody_else_loaded_at_the_same_time_is_served(serving, double, checkpoint):
+    told, row = double._told, model(1, path=str(checkpoint))
+
+    def raced(path, headers, body):
+        if path.endswith("/load_lora_adapter"):
+            double.names.append(row.model_id)
+            return 400, b'{"message": "It has been loaded already."}'
+        return told(path, headers, body)
+
+    double._told = raced
+    assert (await serving.ensure(row)).name == row.model_id
+
+
+async def test_a_full_disk_is_waited_for(serving, double, monkeypatch):
+    async def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Objects, "fetch", full)
+    with pytest.raises(Transient, match="No space left"):
+        await serving.ensure(model(1, path="job-1/final"))
+    assert double.asked == []

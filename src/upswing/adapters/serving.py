@@ -100,7 +100,11 @@ class HttpServing:
                 raise Transient(f"The server at {url} does not serve {name}.")
             folder = await self._folder(model.path)
             told = {"lora_name": name, "lora_path": str(folder.absolute())}
-            await self._ask(f"{url}/load_lora_adapter", told, name)
+            try:
+                await self._ask(f"{url}/load_lora_adapter", told, name)
+            except Rejected:  # somebody else may have loaded it meanwhile
+                if name not in await self._listed(url):
+                    raise
         return Model(name, url, name, self._server.timeout_seconds, extra=dict(self._server.extra))
 
     async def alive(self, model: Model) -> bool:
@@ -137,6 +141,8 @@ class HttpServing:
             return await place.fetch(parts.path.strip("/"), self._copies / parts.netloc)
         except Misuse as error:
             raise Rejected(Reason.SCHEMA, str(error)) from None
+        except OSError as error:
+            raise Transient(f"{path} cannot be read or copied: {error}.") from error
 
     def _ours(self, path: str) -> bool:
         """Below MODEL_STORAGE_PATH, or named as if from there."""

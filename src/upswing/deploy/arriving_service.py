@@ -125,13 +125,17 @@ class Arrivals:
             judged = self._judged(row, current, "", "fail", (str(error),), None)
             await self._settle(judged, Model.FAILED, None)
             return
+        except Exception as error:  # one model that nobody can prove ends no controller
+            log.exception("%s could not be proved", name, extra={"action": "not_proved"})
+            await self._again(row, current, error)
+            return
         self._tries.pop(name, None)
         told = report.improvement.estimate if report.improvement else None
         sound = told if told is not None and math.isfinite(told) else None
         judged = self._judged(row, current, report.run_id, report.word, report.reasons, sound)
         await self._settle(judged, _WORDS[report.word], report)
 
-    async def _again(self, row: ModelRow, current: str, error: Transient) -> None:
+    async def _again(self, row: ModelRow, current: str, error: Exception) -> None:
         """Later, and not for ever."""
         name = row.model_id
         tries = self._tries[name] = self._tries.get(name, 0) + 1
@@ -139,7 +143,7 @@ class Arrivals:
         if tries < _TRIES:
             self._later[name] = self._ledger.world.wall() + _PAUSE * 2 ** (tries - 1)
             return
-        judged = self._judged(row, current, "", "inconclusive", (str(error),), None)
+        judged = self._judged(row, current, "", "inconclusive", (str(error) or repr(error),), None)
         await self._settle(judged, Model.UNDECIDED, None)
 
     def _judged(
@@ -233,7 +237,7 @@ class Arrivals:
     async def _drop_stale(self) -> None:
         """What was proved beside another baseline is proved again."""
         ledger = self._ledger
-        for each in ledger.standing.queued:
+        for each in ledger.standing.waiting:
             if each.baseline_id != ledger.standing.baseline:
                 sentence = (
                     f"{ledger.standing.baseline} answers now: it is to be compared with that."

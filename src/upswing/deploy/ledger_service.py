@@ -12,9 +12,9 @@ In between, a gateway follows the old plan, for as long as its lease at most. We
 a crash would leave traffic that no row explains, and the next controller would undo it.
 
 **A way back does not wait for the store.** When its transaction has not ended after two seconds, the plan
-is written without the candidate all the same; in memory the candidate stays withdrawn until a row says so.
-The next controller judges before it writes its first plan, so a crash in just that moment changes nothing
-either.
+that follows from it is written all the same; in memory the model stays withdrawn until a row says so.
+The next controller judges before it gives anybody traffic that the board does not give, so a crash in just
+that moment changes nothing either.
 """
 
 from __future__ import annotations
@@ -40,8 +40,18 @@ from upswing.deploy.record import Record, Tallies, note_share
 from upswing.deploy.record import read as read_record
 from upswing.deploy.record import row_of as record_row
 from upswing.deploy.rollout import Rollout, step
-from upswing.deploy.standing import Standing, beside, plan_of, row_of, shares, standing_of
-from upswing.deploy.states import OVER
+from upswing.deploy.standing import (
+    Standing,
+    after_change,
+    baseline_alone,
+    beside,
+    plan_of,
+    row_of,
+    shares,
+    standing_of,
+)
+from upswing.deploy.states import ACTIVE
+from upswing.deploy.states import Rollout as State
 from upswing.errors import Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import (
@@ -80,6 +90,22 @@ class World:
     """Something was committed that follows to the bus."""
 
 
+@dataclass(frozen=True, slots=True)
+class WayBack:
+    """A way back that is traffic, and no row yet."""
+
+    before: State
+    """Of the rollout that is taken back."""
+    changed: tuple[Rollout, ...]
+    moves: tuple[ModelMove, ...]
+
+    def holds(self, row: Rollout | None) -> bool:
+        """Do the rows still give traffic to the one that is taken back?"""
+        if row is None:
+            return False
+        return row.state in ACTIVE if self.before in ACTIVE else row.state is self.before
+
+
 class Ledger:
     """The rows, and the plan that follows from them. One change at a time: hold `lock`."""
 
@@ -93,7 +119,9 @@ class Ledger:
         self.fence = 0
         self.standing = Standing(base)
         self.served: dict[str, Served] = {}
-        self._withdrawn: set[str] = set()
+        self._withdrawn: dict[str, WayBack] = {}
+        self._found: Plan | None = None
+        """What gateways followed when this controller took over."""
         self._plan: Plan | None = None
         self._version = 0
         self._held: datetime | None = None
@@ -109,7 +137,7 @@ class Ledger:
         A store that was put back from a copy may know an older fence than the board does.
         """
         world, held = self.world, await self.world.board.read()
-        above = held.fence if held else 0
+        self._found, above = held, held.fence if held else 0
         self.fence, before = await world.store.take_over(self._holder, world.wall(), above)
         self._held, self._written = before.held if before else None, None
         self._plan, self._version = None, 0
@@ -134,8 +162,11 @@ class Ledger:
     async def read(self) -> Standing:
         """How everything stands, from the rows."""
         self.standing = standing_of(await self.world.store.standing(), self.base)
-        over = {each.rollout_id for each in self.standing.rollouts}
-        self._withdrawn &= over
+        self._withdrawn = {
+            name: back
+            for name, back in self._withdrawn.items()
+            if back.holds(_find(self.standing, name))
+        }
         return self.standing
 
     async def know(self, model_id: str) -> ModelRow | None:
@@ -203,7 +234,7 @@ class Ledger:
         """Commit, then write the plan that follows; `urgent`: the plan waits two seconds at most."""
         changed, decisions = tuple(changed), tuple(decisions)
         now, before = self.world.clock(), self.standing
-        after = _with(before, changed)
+        after = after_change(before, changed)
         kept = await self._noted(after, dict(records or {}))
         number = decisions[0].decision_id if decisions else ""
         told = [
@@ -218,7 +249,7 @@ class Ledger:
             newcomer=newcomer, decisions=decisions, messages=tuple(body for _, body in told),
             incidents=tuple(incidents), audit=tuple(audit),
         )  # fmt: skip
-        await (self._urgently(change) if urgent else self._commit(change))
+        await (self._urgently(change, changed) if urgent else self._commit(change))
         if told:
             self._plan = None  # until the next one is written
         for word, _ in told:
@@ -231,16 +262,18 @@ class Ledger:
         await self.world.store.commit(self.fence, change)
         self.world.changed()
 
-    async def _urgently(self, change: Change) -> None:
-        """A way back: not later than two seconds from now the plan is without it."""
+    async def _urgently(self, change: Change, changed: tuple[Rollout, ...]) -> None:
+        """A way back, of the first that changes: two seconds from now the plan is without it."""
         try:
             async with asyncio.timeout(STORE_PATIENCE):
                 await self._commit(change)
         except Superseded:
             raise
         except (TimeoutError, Transient) as error:
-            self._withdrawn |= {row.rollout_id for row in change.rollouts if row.state in OVER}
-            await self.publish()
+            name = changed[0].rollout_id
+            if (row := _find(self.standing, name)) is not None:
+                self._withdrawn[name] = WayBack(row.state, changed, change.models)
+            await self._write(self._planned())
             raise Transient(f"The traffic is back, and the store does not know it: {error!r}.") from error  # fmt: skip
 
     async def _noted(self, after: Standing, records: dict[str, Record]) -> dict[str, Record]:
@@ -275,12 +308,38 @@ class Ledger:
     async def publish(self, *, renew: bool = False) -> None:
         """Write the plan that follows from the rows, when it is new or its lease is to be renewed."""
         self.lead()
-        if self.standing.baseline not in self.served:
-            await self.ensure(self.standing.baseline)
         full = self._full()
         if full and self._lapsed():
             await self._outage()
-        plan = self._made()
+        await self._write(self._planned(), renew=renew)
+        now, wall = self.world.clock(), self.world.wall()
+        self._written = wall if full else None
+        self._held = now if full else self._held
+        await self.world.store.beat(self.fence, wall, now if full else None)
+
+    async def publish_baseline(self) -> None:
+        """Write a plan without candidates, unless gateways reach a baseline already.
+
+        One that the rows do not name may be a way back that they do not know: it answers until all is judged.
+        """
+        self.lead()
+        served = self.served[self.standing.baseline]
+        held = self._found.baseline if self._found else None
+        if held == served:
+            return
+        if held and held.model_id != served.model_id and await self.world.serving.alive(held):
+            return
+        await self._write(baseline_alone(self.standing))
+
+    async def _write(self, standing: Standing, *, renew: bool = False) -> None:
+        """The board's part, which needs no store."""
+        self.lead()
+        if standing.baseline not in self.served:
+            await self.ensure(standing.baseline)
+        plan = plan_of(
+            standing, self.served, fence=self.fence, version=self._version,
+            lease_until=self.world.wall() + LEASE,
+        )  # fmt: skip
         if renew or self._plan is None or _essence(plan) != _essence(self._plan):
             self._version += 1
             plan = msgspec.structs.replace(plan, version=self._version)
@@ -293,17 +352,14 @@ class Ledger:
                 raise
             self._plan = plan
         if self.metrics:
-            self.metrics.traffic(shares(self.standing))
-        now, wall = self.world.clock(), self.world.wall()
-        self._written = wall if full else None
-        self._held = now if full else self._held
-        await self.world.store.beat(self.fence, wall, now if full else None)
+            self.metrics.traffic(shares(standing))
 
-    def _made(self) -> Plan:
-        return plan_of(
-            self.standing, self.served, fence=self.fence, version=self._version,
-            lease_until=self.world.wall() + LEASE, without=self._withdrawn,
-        )  # fmt: skip
+    def _planned(self) -> Standing:
+        """The rows, and the ways back that are ahead of them."""
+        standing = self.standing
+        for back in self._withdrawn.values():
+            standing = after_change(standing, back.changed, back.moves)
+        return standing
 
     def _full(self) -> bool:
         """Does everybody get the share that the rows say?"""
@@ -330,14 +386,6 @@ class Ledger:
         )
         await self._commit(change)
         await self.read()
-
-
-def _with(standing: Standing, changed: Iterable[Rollout]) -> Standing:
-    """How everything stands after these changes."""
-    by_id = {each.rollout_id: each for each in standing.rollouts}
-    by_id |= {each.rollout_id: each for each in changed}
-    live = tuple(each for each in by_id.values() if each.state not in OVER)
-    return Standing(standing.base, live, standing.models)
 
 
 def _find(standing: Standing, rollout_id: str) -> Rollout | None:

@@ -70,11 +70,21 @@ class Operator:
             patience = timedelta(days=self._ledger.policy.undecided_days)
             event = Approve(by, patience=patience)
             if rollout.state is State.AWAITING:
+                self._refuse_stale(rollout)
                 after = stepped_to(Stepped(rollout, (event,), self._ledger.world.clock()))
                 if after.state is State.RAMPING:
                     self._refuse_second(rollout, after.share)
                 await self._ledger.ensure(model_id)
             return await self._say(rollout, (event,), "approve", by, {"why": why})
+
+    def _refuse_stale(self, rollout: Rollout) -> None:
+        """It was proved beside a model that no longer answers."""
+        now = self._ledger.standing.baseline
+        if rollout.baseline_id != now:
+            raise Conflict(
+                f"{rollout.model_id} was compared with {rollout.baseline_id}, and {now} answers now: "
+                "it is validated again first."
+            )
 
     async def pause(self, model_id: str, by: str, why: str = "") -> Rollout:
         """Hold the traffic where it is."""

@@ -28,8 +28,8 @@ from upswing.deploy.operator_service import Operator
 from upswing.deploy.policy import DeployPolicy
 from upswing.deploy.record import Record
 from upswing.deploy.rollout import Rollout
-from upswing.deploy.standing import Standing, decoded
-from upswing.errors import Misuse, Rejected, Transient
+from upswing.deploy.standing import decoded
+from upswing.errors import Denied, Misuse, Rejected, Transient
 from upswing.ports_rollout import NewModel, Superseded
 
 log = logging.getLogger(__name__)
@@ -83,20 +83,25 @@ class Controller:
 
     async def run(self) -> None:
         """Lead, or stand by, for ever."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._lead(), name="controller leads")
-            group.create_task(self._admit(), name="controller admits")
-            group.create_task(self._hear(), name="controller hears")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._lead(), name="controller leads")
+                group.create_task(self._admit(), name="controller admits")
+                group.create_task(self._hear(), name="controller hears")
+        finally:
+            self._looker.close()
 
     async def start(self) -> None:
-        """Take the fence; have the models served; judge; write the plan."""
+        """Take the fence; have the baseline reached; serve and judge the others; write the plan."""
         ledger = self.ledger
         async with ledger.lock:
             await ledger.take_over()
+            await self._served_baseline()
+            await ledger.publish_baseline()
             await self._serve()
             await self._looker.look()
             await self._arrivals.turn()
-            await ledger.publish(renew=True)
+            await ledger.publish()
         self._looked, self._renewed = ledger.world.clock(), ledger.world.wall()
         self._stands_by = False
 
@@ -131,21 +136,20 @@ class Controller:
         return await self._arrivals.admit()
 
     async def _serve(self) -> None:
-        """The baseline has to be served; a candidate that is not gets no traffic, and is tried again."""
-        ledger = self.ledger
-        standing = await self._served_baseline()
+        """A candidate that is not served gets no traffic, and is tried again."""
+        standing = self.ledger.standing
         names = [each.model_id for each in standing.active]
         if standing.promoted is not None:
             behind = standby(standing, standing.promoted)
             names.append(behind.model_id if isinstance(behind, Rollout) else behind)
         for name in names:
             try:
-                await ledger.ensure(name)
+                await self._looker.load(name)
             except (Transient, Rejected, Misuse) as error:
                 log.warning("%s: %s", name, error, extra={"action": "not_served"})
 
-    async def _served_baseline(self) -> Standing:
-        """A baseline that can never be served gives way to the one before it."""
+    async def _served_baseline(self) -> None:
+        """The baseline has to be served; one that can never be served gives way to the one before it."""
         ledger = self.ledger
         standing = await ledger.read()
         for _ in range(len(standing.rollouts)):
@@ -160,7 +164,6 @@ class Controller:
             with contextlib.suppress(Rejected):  # the one before it may be no better
                 await self._looker.give_up(promoted, why)
         await ledger.ensure(ledger.standing.baseline)
-        return ledger.standing
 
     async def _tidy(self) -> None:
         """Let servers forget what has had no use since the last look."""
@@ -194,15 +197,19 @@ class Controller:
             leader = await world.store.leader()
             if leader is not None and world.wall() - leader.beat <= LEASE:
                 return
+        await self._safely(self._news)  # whatever comes of it, the lease goes on
+        led = self._renewed is not None
+        if led and (ledger.behind or self._since(self._renewed) >= RENEW_SECONDS):
+            await self.renew()
+
+    async def _news(self) -> None:
         if self._looked is None or self._renewed is None:
             await self.start()
-        elif world.clock() - self._looked >= LOOK_EVERY:
+        elif self.ledger.world.clock() - self._looked >= LOOK_EVERY:
             await self.tick()
         elif self._woken.is_set() and self._breathed():
             self._woken.clear()
             await self.glance()
-        if ledger.behind or self._since(self._renewed) >= RENEW_SECONDS:
-            await self.renew()
 
     def _breathed(self) -> bool:
         """A canary is looked at at once, almost; a promoted model can wait for some seconds."""
@@ -240,6 +247,8 @@ class Controller:
             log.warning("%s", error, extra={"action": "controller"})
         except Rejected as error:
             log.error("a step of a rollout is refused: %s", error, extra={"action": "alert"})  # noqa: TRY400 - it is a sentence
+        except (Misuse, Denied, OSError) as error:
+            log.error("the controller goes on without it: %s", error, extra={"action": "alert"})  # noqa: TRY400 - it is a sentence
         return None
 
     # ── operators ────────────────────────────────────────────────────────────────────────────

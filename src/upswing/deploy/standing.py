@@ -11,8 +11,8 @@ The rollouts are the truth, and the plan is a function of them:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import msgspec
@@ -20,10 +20,10 @@ import msgspec
 from upswing.contracts.traffic import Candidate, Plan
 from upswing.contracts.traffic import Model as Served
 from upswing.deploy.rollout import Rollout
-from upswing.deploy.states import ACTIVE, Model
+from upswing.deploy.states import ACTIVE, OVER, Model
 from upswing.deploy.states import Rollout as State
 from upswing.ports import ModelRow
-from upswing.ports_rollout import RolloutRow, Rows
+from upswing.ports_rollout import ModelMove, RolloutRow, Rows
 
 NOTHING = "base"
 """The plan's rollout when none ever was."""
@@ -75,6 +75,12 @@ class Standing:
         return tuple(each for each in self.rollouts if each.state is State.QUEUED)
 
     @property
+    def waiting(self) -> tuple[Rollout, ...]:
+        """For their turn, or for a person's word."""
+        before = {State.QUEUED, State.AWAITING}
+        return tuple(each for each in self.rollouts if each.state in before)
+
+    @property
     def baseline(self) -> str:
         """Who gets what the candidates leave: always exactly one."""
         if self.promoted is not None:
@@ -121,18 +127,38 @@ def standing_of(rows: Rows, base: str) -> Standing:
     )
 
 
+def after_change(
+    standing: Standing, changed: Iterable[Rollout], moves: Iterable[ModelMove] = ()
+) -> Standing:
+    """How everything stands after these changes."""
+    by_id = {each.rollout_id: each for each in standing.rollouts}
+    by_id |= {each.rollout_id: each for each in changed}
+    live = tuple(each for each in by_id.values() if each.state not in OVER)
+    models = dict(standing.models)
+    for move in moves:
+        if move.model_id in models:
+            models[move.model_id] = replace(models[move.model_id], state=move.state)
+    return Standing(standing.base, live, models)
+
+
+def baseline_alone(standing: Standing) -> Standing:
+    """As if no candidate had traffic."""
+    rest = tuple(each for each in standing.rollouts if each.state not in ACTIVE)
+    return Standing(standing.base, rest, standing.models)
+
+
 def plan_of(
     standing: Standing, served: Mapping[str, Served], *, fence: int, version: int,
-    lease_until: datetime, without: Collection[str] = (),
+    lease_until: datetime,
 ) -> Plan:  # fmt: skip
-    """The plan; `without` are rollouts that get nothing, whatever the rows say.
+    """The plan.
 
     A candidate that nobody serves is left out; without a served baseline there is no plan (KeyError).
     """
     candidates = tuple(
         Candidate(served[each.model_id], each.share)
         for each in standing.active
-        if each.model_id in served and each.rollout_id not in without
+        if each.model_id in served
     )
     leased = standing.ramping is not None
     return Plan(

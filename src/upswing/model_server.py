@@ -28,7 +28,8 @@ from pathlib import Path
 import uvicorn
 
 from upswing.adapters.engines.choosing import WISHES, Wish, open_engine
-from upswing.errors import Misuse, UpswingError
+from upswing.adapters.listening import bound
+from upswing.errors import UpswingError
 from upswing.logs import set_up_logging
 from upswing.redact import Redactor, default_rules
 from upswing.running import write_private
@@ -134,16 +135,7 @@ def _remembered(state: Path | None) -> dict[str, str]:
 
 def _bound(host: str, port: int) -> socket.socket:
     """The port is ours from the first moment on; it answers when there is something to say."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((host, port))
-    except OSError as error:
-        made.close()
-        raise Misuse(
-            f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any."
-        ) from None
+    made = bound(host, port)
     made.setblocking(False)
     return made
 

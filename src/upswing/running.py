@@ -15,9 +15,9 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from upswing.adapters.listening import bound
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.contracts.topics import ROLES
-from upswing.errors import Misuse
 
 _PREFIXES = {"key": "up_", "gateway_key": "gw_", "admin_token": "adm_"}
 """How a credential of ours begins, so that it is told from others."""
@@ -40,16 +40,7 @@ class Running:
 
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket, or a sentence about the port."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise Misuse(
-            f"Port {port} on {host} cannot be used ({error.strerror}): give another with --port, or 0 for any."
-        ) from None
+    listener = bound(host, port)
     listener.listen(2048)
     listener.setblocking(False)
     return listener

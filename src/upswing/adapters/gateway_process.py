@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from upswing.adapters.listening import bound
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Transient, UpswingError
 
@@ -161,16 +162,7 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that children take over, or a sentence about the port."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise Misuse(
-            f"Port {port} on {host} cannot be used ({error.strerror}): give another with "
-            "--gateway-port, or 0 for any."
-        ) from None
+    """A socket that children take over."""
+    listener = bound(host, port, "--gateway-port")
     listener.listen(_BACKLOG)
     return listener

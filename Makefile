@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-all bench check clean
 
-demo: $(STAMP)  ## run the main job once and show what was stored
+demo: $(STAMP)  ## the whole loop turns, and you see it
 	$(BIN)/upswing demo
 
-test: $(STAMP)  ## the default tests: unit, property, live
+test: $(STAMP)  ## the default tests: unit, property, learning, live
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
 
 test-all: $(STAMP)  ## the slow ones too

@@ -23,6 +23,7 @@ MODULES = (
     "canary",
     "gateway",
     "learning",
+    "demo",
 )
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import uvicorn
 
-from upswing.adapters.sql.keys import Keys
-from upswing.http.app import App, Request, Response, Route
+from upswing.http.app import App, FindsKeys, Request, Response, Route
 from upswing.http.openapi import document
 from upswing.running import listen
 
@@ -20,7 +19,7 @@ _CLOSING_SECONDS = 8
 class Front:
     """The loop's HTTP port."""
 
-    def __init__(self, routes: Sequence[Route], keys: Keys, host: str, port: int) -> None:
+    def __init__(self, routes: Sequence[Route], keys: FindsKeys, host: str, port: int) -> None:
         self.app = App([*routes, _about(routes)], keys)
         self._listener = listen(host, port)
         self._server = _Server(

@@ -21,16 +21,23 @@ from upswing.adapters.children import Child
 from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.traffic import Pins, TrafficBoard
 from upswing.config import Settings
-from upswing.errors import Rejected, Transient
+from upswing.errors import Rejected, Transient, UpswingError
 from upswing.gateway.frames import Kept, read_kept, write_batch
 from upswing.gateway.plan import read_plan
+from upswing.gateway.ports import KeyRing
 from upswing.gateway.service import Gateway
 from upswing.gateway.tasks_service import ended
 from upswing.gateway_keeper import EPISODES, SETUP, WORD, Setup, question
 
 log = logging.getLogger(__name__)
 _TALLY_SECONDS = 1.0
+_ANEW_SECONDS = 3600.0
+"""Until unchanged counts are told again: those of a gateway that is silent for a day are forgotten."""
 _AGAIN_SECONDS = 1.0
+_KEYS_SECONDS = 5.0
+"""Until a key that was made or revoked is heard of."""
+_BELIEVED_SECONDS = 24 * 3600.0
+"""For keys that were heard of, while the loop cannot be asked: agents work on through a bad night."""
 
 
 class ChildKeeper:
@@ -59,9 +66,10 @@ class GatewayProcess:
     def __init__(
         self, *, nats_url: str, instance: str, clock: Callable[[], datetime],
         new_id: Callable[[], UUID], settings: Settings | None = None, spool: Path | None = None,
-        several: bool = False, **options: Any,
+        several: bool = False, key_ring: KeyRing | None = None, **options: Any,
     ) -> None:  # fmt: skip
         """`several`: other gateways answer too, so assignments are shared. `options` are `Gateway`'s."""
+        self._key_ring = key_ring
         self._nats_url, self._instance, self._several = nats_url, instance, several
         self._clock, self._new_id, self._options = clock, new_id, options
         place = str(spool) if spool else None
@@ -70,7 +78,7 @@ class GatewayProcess:
         self._exits = contextlib.AsyncExitStack()
         self._board: TrafficBoard | None = None
         self._told = 0
-        self._planned = asyncio.Event()
+        self._planned, self._keyed = asyncio.Event(), asyncio.Event()
         self._drain_seconds = 5.0
 
     async def start(
@@ -79,8 +87,8 @@ class GatewayProcess:
     ) -> str:  # fmt: skip
         """Listen; the URL. A bus that is away is waited for while requests are answered already.
 
-        Before that a plan is waited for, for `plan_seconds`: clients who come while a gateway is
-        started anew are better kept waiting than refused.
+        Before that the keys and a plan are waited for, for `plan_seconds`: clients who come while a
+        gateway is started anew are better kept waiting than refused.
         """
         await self._keeper.start()
         self._exits.push_async_callback(self._keeper.stop)
@@ -90,10 +98,13 @@ class GatewayProcess:
         )
         self._exits.push_async_callback(self._bus_away)
         self._run("bus", lambda: self._with_bus(pins))
+        if ring := self._key_ring:
+            self._run("keys", lambda: self._follow_keys(ring))
         if plan_seconds and not self._options.get("plan"):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(plan_seconds):
                     await self._planned.wait()
+                    await (self._keyed.wait() if ring else asyncio.sleep(0))
         url = await self.gateway.start(host, port, listener=listener)
         self._exits.push_async_callback(self._drained)
         return url
@@ -133,15 +144,34 @@ class GatewayProcess:
             self.gateway.tally.refuse("bad_plan")
             log.error("%s", error, extra={"action": "bad_plan"})  # noqa: TRY400 - a clear sentence
 
+    async def _follow_keys(self, ring: KeyRing) -> None:
+        """Whose keys work, for ever."""
+        now, keys = asyncio.get_running_loop().time, self.gateway.keys
+        heard, away = now(), False
+        while True:
+            try:
+                keys.learn(await ring.keys())
+                heard, away = now(), False
+            except UpswingError as error:
+                if not away:
+                    log.warning("keys: %s", error, extra={"action": "gateway_keys"})
+                away = True
+                if now() - heard > _BELIEVED_SECONDS:
+                    keys.learn({})
+            self._keyed.set()
+            await asyncio.sleep(_KEYS_SECONDS)
+
     async def _tell(self, board: TrafficBoard) -> None:
-        """The counts, once a second at most and only when they have changed."""
+        """The counts, once a second at most, when they have changed or were told long ago."""
+        now = asyncio.get_running_loop().time
+        told_at = now()
         while True:
             await asyncio.sleep(_TALLY_SECONDS)
             changes = self.gateway.tally.changes
-            if changes != self._told:
+            if changes != self._told or (changes and now() - told_at > _ANEW_SECONDS):
                 with contextlib.suppress(Transient):
                     await board.put_tally(self.gateway.tally.written())
-                    self._told = changes
+                    self._told, told_at = changes, now()
 
     def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """A part that fails is tried again: answers do not depend on any of them."""
@@ -152,7 +182,7 @@ class GatewayProcess:
                     await work()
                 except Transient as error:
                     log.warning("%s: %s", name, error, extra={"action": f"gateway_{name}"})
-                except Exception:
+                except Exception:  # a plan, counts or pins that broke must not stay away for ever
                     log.exception("%s broke", name, extra={"action": "broke"})
                 else:
                     return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import TextIO
 
 from upswing.redact import RedactionFailed, Redactor
 
@@ -27,9 +28,11 @@ class CleanFormatter(logging.Formatter):
             )
 
 
-def set_up_logging(redactor: Redactor, level: int = logging.INFO) -> None:
-    """Log to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+def set_up_logging(
+    redactor: Redactor, level: int = logging.INFO, out: TextIO | None = None
+) -> None:
+    """Log to standard error, or to an open file."""
+    handler = logging.StreamHandler(out or sys.stderr)
     handler.setFormatter(CleanFormatter(redactor))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for chatty in ("nats", "uvicorn.error"):

@@ -13,16 +13,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from upswing.contracts.traffic import Model, Plan, Tally
 from upswing.errors import Transient
 from upswing.ports import Decision, ModelRow
 
+LEASE = timedelta(seconds=45)
+"""Of a plan with a canary, in real time: the baseline answers alone when it has passed.
+
+Whoever has not been heard of for as long leads no more.
+"""
+
 
 class Superseded(Transient):
     """Another controller has taken over: this one writes nothing more."""
+
+
+class Foreign(Superseded):
+    """A loop with another store writes the plan on this bus: this one does not lead there."""
+
+
+def refuse(held: Plan | None, plan: Plan) -> None:
+    """May `plan` take the place of what is held? `Superseded` or `Foreign` when it may not.
+
+    | held is                       | of the same store, or nobody's | of another store |
+    |-------------------------------|--------------------------------|------------------|
+    | kept up, with any fence       | –                              | Foreign          |
+    | of a higher fence             | Superseded                     | Superseded       |
+    | anything else                 | –                              | –                |
+
+    So of two loops on one bus the first keeps it for as long as it lives, whatever their fences are.
+    """
+    if held is None:
+        return
+    if held.origin and plan.origin and held.origin != plan.origin and _kept_up(held, plan.written):
+        raise Foreign(
+            f"Another loop, with another store ({held.origin}), writes the traffic plan on this bus, so "
+            "this one does not lead: give each loop a bus of its own (NATS_URL), or stop the other one."
+        )
+    if held.fence > plan.fence:
+        raise Superseded(
+            f"A newer controller writes the traffic plan (fence {held.fence}, not {plan.fence})."
+        )
+
+
+def _kept_up(held: Plan, now: datetime | None) -> bool:
+    """Was it written within a lease, before or after? A clock that was wrong once rules nobody out."""
+    return held.written is not None and now is not None and abs(now - held.written) <= LEASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +206,17 @@ class Rewards:
     more: bool = False
 
 
+MOST_ASIDE = 500
+"""Complaints that wait at once; whoever makes up more than that pushes the oldest out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Complaints:
     rows: tuple[SeenComplaint, ...]
     upto: int
     more: bool = False
+    aside: tuple[int, ...] = ()
+    """Sequence numbers up to `upto` of complaints whose trajectory may still come: ask for them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +237,10 @@ class Store(Protocol):
         ...
 
     async def leader(self) -> Leader | None: ...
+
+    async def origin(self, new: str) -> str:
+        """The name of this store, which never changes: `new`, if it has none yet."""
+        ...
 
     async def beat(self, fence: int, now: datetime, held: datetime | None) -> None:
         """The leader lives; with `held`, its plan holds at that time of ramps."""
@@ -224,8 +273,10 @@ class Store(Protocol):
     async def rewards_after(self, seq: int, models: Sequence[str], limit: int = 500) -> Rewards: ...
 
     async def complaints_after(
-        self, seq: int, models: Sequence[str], limit: int = 500
-    ) -> Complaints: ...
+        self, seq: int, models: Sequence[str], limit: int = 500, aside: Sequence[int] = ()
+    ) -> Complaints:
+        """Those behind `seq`, and before them those that were put aside and are known now."""
+        ...
 
     async def earned(self, model_id: str, most: int = 200) -> Earned: ...
 
@@ -238,7 +289,7 @@ class Board(Protocol):
     """Where gateways read the plan and write their counts."""
 
     async def write(self, plan: Plan) -> None:
-        """`Superseded` when the stored plan has a higher fence; `Transient` when it cannot be reached."""
+        """What `refuse` raises; `Transient` when it cannot be reached."""
         ...
 
     async def read(self) -> Plan | None: ...

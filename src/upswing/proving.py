@@ -6,6 +6,7 @@
 |----------------------------------------------------|-------------------------------------------------|
 | the same models and suites are being validated     | everybody who asks gets that one's report       |
 | another validation is under way                    | this one waits: they would only slow each other |
+| another process that lives does the same one       | it is left alone, and its report is waited for  |
 | parts were away, and nothing could be decided      | what they spoiled is tried once more, in time   |
 | the process is killed                              | asked again, or after `resume`, it goes on with |
 |                                                    | the cells that were kept                        |
@@ -34,6 +35,7 @@ from upswing.config import ValidateConfig
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.validation import ValidationReport
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
+from upswing.proving_claims import Claims, Lost
 from upswing.proving_keeper import Keeper, KeepsFiles
 from upswing.redact import Redactor
 from upswing.validate.metrics import ValidateMetrics
@@ -48,7 +50,7 @@ from upswing.validate.suites_service import suites as suites_of
 from upswing.validate.suites_service import there
 from upswing.validate.task import Pinned, Task
 from upswing.validate.world import World
-from upswing.worlds.triage import Triage
+from upswing.worlds.known import known_worlds
 
 _RUN_ID = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,128}")
 Pair = tuple[str, str, tuple[str, ...]]
@@ -85,6 +87,7 @@ class Proving:
         redactor: Redactor,
         *,
         clock: Callable[[], datetime],
+        wall: Callable[[], datetime],
         new_id: Callable[[], UUID],
         key_of: KeyOf = lambda _: "",
         judge: AsksJudge | None = None,
@@ -96,6 +99,7 @@ class Proving:
     ) -> None:
         """`folder` is for validation alone, `key_of` for the servers where `find` leads.
 
+        `wall` is real time, for claims: several processes may share the rows.
         `Misuse` when the config names what is not there.
         """
         self._config, self._rows, self._find, self._key_of = config, rows, find, key_of
@@ -109,9 +113,11 @@ class Proving:
         self.policy = policy_of(config, self._known)
         self._pace = pace or pace_of(config)
         self.pins: FilePins[Task] = FilePins(folder, Task)
+        self._claims = Claims(rows, str(new_id()), wall)
         self._keeper = Keeper(
-            folder, rows, objects, redactor, metrics, clock=clock, new_id=new_id, sleep=sleep
-        )
+            folder, rows, objects, redactor, metrics,
+            claims=self._claims, clock=clock, new_id=new_id, sleep=sleep,
+        )  # fmt: skip
         self._under: dict[str, _Under] = {}
         self._door, self._turn = asyncio.Lock(), asyncio.Lock()
 
@@ -149,9 +155,15 @@ class Proving:
     async def resume(self) -> list[str]:
         """Go on with what the last process left; which runs these are."""
         await self._keeper.show()
+        await self._claims.orphans()
+        return await self.take_up()
+
+    async def take_up(self) -> list[str]:
+        """Go on with what no living process does; which runs these are."""
         async with self._door:
             rows = [row for row in await self._rows.unfinished() if row.run_id not in self._under]
-            return [self._begin(row).row.run_id for row in rows]
+            mine = [row for row in rows if await self._claims.take(row.run_id)]
+            return [self._begin(row).row.run_id for row in mine]
 
     async def close(self) -> None:
         """Stop; what is under way goes on after the next start."""
@@ -236,15 +248,24 @@ class Proving:
 
     async def _go(self, row: ValidationRow, progress: dict[str, Progress]) -> ValidationReport:
         try:
+            while (theirs := await self._claims.awaited(row.run_id)) is None:
+                with contextlib.suppress(Lost):  # then whoever has it now is waited for
+                    async with self._claims.held(row.run_id):
+                        return await self._kept(row, progress)
+            return theirs
+        finally:
+            self._under.pop(row.run_id, None)
+
+    async def _kept(self, row: ValidationRow, progress: dict[str, Progress]) -> ValidationReport:
+        try:
             async with self._turn:
                 report = await self._validated(row, await self._made(row), progress)
                 return await self._keeper.keep(report, self.policy)
-        except Exception as error:
-            # Whatever it was: nobody may be waiting for the task, so the row has to say it.
+        except Lost:
+            raise
+        except Exception as error:  # nobody may be waiting for the task: the row has to say it
             await self._keeper.fail(row.run_id, error)
             raise
-        finally:
-            self._under.pop(row.run_id, None)
 
     async def _made(self, row: ValidationRow) -> Sequence[Suite]:
         try:
@@ -300,7 +321,7 @@ def pace_of(config: ValidateConfig) -> Pace:
 
 def our_worlds() -> dict[str, World[Any, Any]]:
     """The worlds that we have ourselves, by their names."""
-    return {world.name: world for world in (Triage(), Triage(check_first=True))}
+    return dict(known_worlds())
 
 
 class _Opinions:
@@ -309,7 +330,7 @@ class _Opinions:
     def __init__(self, ask: AsksJudge) -> None:
         self._ask = ask
         self._few = asyncio.Semaphore(2)
-        """Each holds a thread that others need too."""
+        """Each holds a line to the judge that rewards need too."""
         self.name = ask.model
 
     async def __call__(self, messages: Sequence[Message]) -> str:

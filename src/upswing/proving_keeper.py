@@ -23,6 +23,7 @@ from upswing.adapters.validation import FileCells
 from upswing.contracts.validation import Cell, ValidationReport
 from upswing.errors import Transient, UpswingError
 from upswing.ports import Decision
+from upswing.proving_claims import Claims, Lost
 from upswing.redact import Redactor
 from upswing.validate.metrics import ValidateMetrics
 from upswing.validate.player_service import Sleep
@@ -52,11 +53,12 @@ class Keeper:
         redactor: Redactor,
         metrics: ValidateMetrics | None,
         *,
+        claims: Claims,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
         sleep: Sleep,
     ) -> None:
-        self._folder, self._rows, self._objects = folder, rows, objects
+        self._folder, self._rows, self._objects, self._claims = folder, rows, objects, claims
         self._redactor, self._metrics = redactor, metrics
         self._clock, self._new_id, self._sleep = clock, new_id, sleep
         self.cells = _Clean(FileCells(folder), redactor)
@@ -69,31 +71,47 @@ class Keeper:
                     self._metrics.scores(row.report)
 
     async def keep(self, report: ValidationReport, policy: Policy) -> ValidationReport:
-        """The report as it is kept; a store that is away is waited for."""
+        """The report as it is kept; a store that is away is waited for. `Lost`: it is another's now."""
         report = cleaned(report, self._redactor)
-        decision, wait = self._decision(report, policy), 1.0
+        kept = await self._waited_for(report, self._decision(report, policy))
+        await self.cells.drop(report.run_id)
+        if self._metrics:
+            self._metrics.scores(kept)
+            self._metrics.ended(kept.word)
+        return kept
+
+    async def _waited_for(self, report: ValidationReport, decision: Decision) -> ValidationReport:
+        wait = 1.0
         while True:
             try:
-                artifact = await self._artifact(report)
-                await self._rows.finish(report, artifact, decision, self._clock())
-                break
+                return await self._finished(report, decision)
+            except Lost:
+                raise
             except Transient as error:
                 log.warning("%s", error, extra={"action": "keep_validation"})
                 await self._sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
-        await self.cells.drop(report.run_id)
-        if self._metrics:
-            self._metrics.scores(report)
-            self._metrics.ended(report.word)
-        return report
+
+    async def _finished(self, report: ValidationReport, decision: Decision) -> ValidationReport:
+        """Whoever was silent for too long writes nothing: what another process reports counts."""
+        run_id, holder = report.run_id, self._claims.holder
+        if await self._claims.take(run_id):
+            artifact = await self._artifact(report)
+            if await self._rows.finish(report, artifact, decision, self._clock(), holder):
+                return report
+        row = await self._rows.get(run_id)
+        if row is None or row.report is None:
+            raise Lost(f"Another process does the validation {run_id} now.")
+        return row.report
 
     async def fail(self, run_id: str, error: Exception) -> None:
         """There is no report, and why."""
         ours = isinstance(error, UpswingError)
         log.warning("%s: %s", run_id, error, exc_info=not ours, extra={"action": "validate"})
         sentence = str(error) if ours else "Something of ours broke; the log says what."
-        await self._rows.fail(run_id, self._redactor.text(sentence).value, self._clock())
-        if self._metrics:
+        clean = self._redactor.text(sentence).value
+        failed = await self._rows.fail(run_id, clean, self._clock(), self._claims.holder)
+        if failed and self._metrics:
             self._metrics.ended("failed")
 
     def _decision(self, report: ValidationReport, policy: Policy) -> Decision:

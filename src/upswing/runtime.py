@@ -9,10 +9,11 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
@@ -122,14 +123,16 @@ class Loop:
     def __init__(
         self, folder: Path, settings: Settings, surroundings: Surroundings, address: Address,
         *, clock: Callable[[], datetime] = now, new_id: Callable[[], UUID] = uuid4,
-        redactor: Redactor | None = None,
+        redactor: Redactor | None = None, worlds: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
+        """`worlds` are those whose held-out tasks validation knows; None: our own."""
         self.folder = folder
         self._settings = settings
         self._surroundings = surroundings
         self._address = address
         self._clock = clock
         self._new_id = new_id
+        self._worlds = worlds
         self.redactor = redactor or make_redactor(settings)
         self.policy = policy_of(settings, surroundings)
         check_knobs(settings.train.recipe)
@@ -157,6 +160,7 @@ class Loop:
         self.store = open_store(self.folder, self._surroundings.database_url)
         self._exits.callback(self.store.close)
         await self.store.prepare()
+        await self._keep_time()
         self.users, self.keys = Users(self.store.database), Keys(self.store.database)
         await self.users.load()
         await self.keys.add(
@@ -182,6 +186,28 @@ class Loop:
         )
         self._announce(running)
         return running
+
+    def now(self) -> datetime:
+        """The loop's own time."""
+        return self._clock()
+
+    @property
+    def failed(self) -> asyncio.Event:
+        """Set when a part broke."""
+        return self._failed
+
+    async def _keep_time(self) -> None:
+        """A store's time never goes back: it may have been kept by a clock that ran ahead."""
+        newest = await Decisions(self.store.database).newest()
+        clock, ahead = self._clock, newest - self._clock() if newest else timedelta()
+        if ahead <= timedelta():
+            return
+        self._clock = lambda: clock() + ahead
+        if ahead > timedelta(minutes=1):
+            log.warning(
+                "the store's last decision lies %s ahead of the clock: its time goes on from there",
+                timedelta(seconds=round(ahead.total_seconds())), extra={"action": "time_ahead"},
+            )  # fmt: skip
 
     def _refuse_weak_key(self, key: str) -> None:
         if self._address.host not in {"127.0.0.1", "::1", "localhost"} and len(key) < WEAK_KEY:
@@ -299,6 +325,7 @@ class Loop:
             self.folder, self._settings, self._surroundings, self.store.database, self.bus,
             self.workshop.objects, self.redactor, self.registry, base, clock=self._clock,
             wall=now, new_id=self._new_id, changed=self.relay.wake, judge=self.scoring.judge,
+            worlds=self._worlds,
         )  # fmt: skip
         self._exits.push_async_callback(self.shipping.close)
         self._run("shipping", self.shipping.run)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from msgspec import MsgspecError
@@ -40,7 +41,7 @@ from upswing.redact import Redactor
 from upswing.validate.metrics import ValidateMetrics
 
 log = logging.getLogger(__name__)
-_AGAIN_SECONDS = 30.0
+_AGAIN_SECONDS, _TAKE_UP_SECONDS = 30.0, 60.0
 
 
 class Shipping:
@@ -51,6 +52,7 @@ class Shipping:
         bus: Bus, objects: Objects, redactor: Redactor, registry: CollectorRegistry, base: str,
         *, clock: Callable[[], datetime], wall: Callable[[], datetime],
         new_id: Callable[[], UUID], changed: Callable[[], None], judge: AsksJudge | None,
+        worlds: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.base = base
         self._models, self._earnings = Models(database), Earnings(database)
@@ -62,9 +64,9 @@ class Shipping:
         )
         self.proving = Proving(
             folder / "validation", settings.validate, self._validations, objects, self.find,
-            redactor, clock=clock, new_id=new_id, judge=judge,
+            redactor, clock=clock, wall=wall, new_id=new_id, judge=judge,
             key_of=lambda url: (surroundings.serve_key or "") if _same(url, settings.serve.url) else "",
-            metrics=ValidateMetrics(registry),
+            metrics=ValidateMetrics(registry), worlds=worlds,
         )  # fmt: skip
         world = World(Rollouts(database), self.board, self.serving, clock, wall, new_id, changed)
         self.controller = Controller(
@@ -76,8 +78,10 @@ class Shipping:
         """Have the base served, then lead; until cancelled."""
         while self.process and not await self._started(self.process):  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(_AGAIN_SECONDS)
-        await self._resumed()
-        await self.controller.run()
+        await self._going_on(self.proving.resume)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.controller.run(), name="controller")
+            group.create_task(self._take_up(), name="validations that are nobody's")
 
     async def _started(self, process: ModelProcess) -> bool:
         try:
@@ -87,10 +91,16 @@ class Shipping:
             return False
         return True
 
-    async def _resumed(self) -> None:
+    async def _take_up(self) -> None:
+        """Another process of the same store may die: what it validated goes on here."""
+        while True:
+            await asyncio.sleep(_TAKE_UP_SECONDS)
+            await self._going_on(self.proving.take_up)
+
+    async def _going_on(self, resume: Callable[[], Awaitable[object]]) -> None:
         """What the last process left unfinished is no reason not to lead."""
         try:
-            await self.proving.resume()
+            await resume()
         except (UpswingError, OSError, MsgspecError) as error:
             log.error("A validation does not go on: %s", error, extra={"action": "alert"})  # noqa: TRY400 - a clear sentence
 

@@ -238,6 +238,8 @@ def test_every_number_stays_finite_whatever_comes(some_rewards, some_tallies, so
     def walk(value):
         if isinstance(value, dict):
             return all(map(walk, value.values()))
+        if isinstance(value, list):
+            return all(map(walk, value))
         return isinstance(value, str) or math.isfinite(value)
 
     assert walk(msgspec.to_builtins(evidence))
@@ -335,3 +337,14 @@ def test_without_baseline_rewards_nothing_is_compared():
         evidence.observe(seq, 0.0, candidate=True)
     assert evidence.difference is None
     assert (evidence.worse.wealth, evidence.lower(0.05), evidence.upper(0.05)) == (0, -1, 1)
+
+
+def test_a_complaint_that_waited_counts_once_and_holds_up_no_other():
+    waited, straight = ComplaintEvidence(), ComplaintEvidence()
+    for seq in (1, 2, 3):
+        assert straight.observe(seq, candidate=True, share=0.5)
+    assert waited.observe(2, candidate=True, share=0.5)
+    waited.aside = [1]
+    assert waited.observe(3, candidate=True, share=0.5)
+    assert [waited.observe(1, candidate=True, share=0.5) for _ in range(2)] == [True, False]
+    assert waited == straight

@@ -404,7 +404,7 @@ async def test_a_look_that_fails_does_not_keep_a_lease_from_being_renewed():
 
 
 async def test_a_server_that_takes_long_to_load_keeps_nobody_waiting(monkeypatch):
-    monkeypatch.setattr("upswing.deploy.looking_service.LOAD_PATIENCE", 0.01)
+    monkeypatch.setattr("upswing.deploy.loading_service.LOAD_PATIENCE", 0.01)
     ground = Ground()
     name = ground.trained(1)
     controller = await ground.started()
@@ -433,7 +433,7 @@ async def test_a_server_that_takes_long_to_load_keeps_nobody_waiting(monkeypatch
 
 
 async def test_a_candidate_that_takes_long_to_load_gets_its_share_when_it_is_there(monkeypatch):
-    monkeypatch.setattr("upswing.deploy.looking_service.LOAD_PATIENCE", 0.01)
+    monkeypatch.setattr("upswing.deploy.loading_service.LOAD_PATIENCE", 0.01)
     ground = Ground()
     name = ground.trained(1)
     await (await ground.started()).admit()

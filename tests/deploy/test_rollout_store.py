@@ -19,13 +19,16 @@ from upswing.contracts.topics import MODEL_DEPLOYED
 from upswing.errors import Conflict
 from upswing.ports import Decision
 from upswing.ports_rollout import (
+    MOST_ASIDE,
     Audit,
     Change,
+    Complaints,
     Incident,
     ModelMove,
     NewModel,
     RecordRow,
     RolloutRow,
+    SeenComplaint,
     Superseded,
 )
 
@@ -244,10 +247,61 @@ async def test_a_trajectory_complains_once_and_only_when_somebody_is_unhappy(sto
 
 async def test_a_complaint_waits_for_its_trajectory_but_not_for_ever(store, rollouts):
     await say(store, 1, type="thumbs_down", episode_id="e-7")
-    assert (await rollouts.complaints_after(0, ["m-1"])).upto == 0
-    await scored(store, episode="e-7")
     seen = await rollouts.complaints_after(0, ["m-1"])
-    assert (len(seen.rows), seen.upto) == (1, 1)
+    assert (seen.rows, seen.upto, seen.aside) == ((), 1, (1,))
+    await scored(store, episode="e-7")
+    seen = await rollouts.complaints_after(1, ["m-1"], aside=seen.aside)
+    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([1], 1, ())
     await say(store, 2, type="thumbs_down", episode_id="never")
+    waiting = await rollouts.complaints_after(1, ["m-1"])
     await say(store, 3, NOW + timedelta(hours=2), type="thumbs_up", episode_id="e-7")
-    assert (await rollouts.complaints_after(1, ["m-1"])).upto == 3
+    seen = await rollouts.complaints_after(2, ["m-1"], aside=waiting.aside)
+    assert (waiting.aside, seen.rows, seen.upto, seen.aside) == ((2,), (), 3, ())
+
+
+@pytest.fixture(params=["twin", "store"])
+async def complaining(request, store):
+    """Complaints about four episodes, and a way to have an episode come after its complaint."""
+    if request.param == "twin":
+        rows = [SeenComplaint(seq, "m-1", "r-1", NOW) for seq in (1, 2, 3, 4)]
+        twin = MemoryRollouts(complaints=rows, unknown={1, 3})
+
+        async def comes(seq):
+            twin.unknown.remove(seq)
+
+        return twin, comes
+    for episode in (2, 4):
+        await scored(store, episode=f"e-{episode}")
+    for seq in (1, 2, 3, 4):
+        await say(store, seq, type="thumbs_down", episode_id=f"e-{seq}")
+    return Rollouts(store.database), lambda seq: scored(store, episode=f"e-{seq}")
+
+
+async def test_a_complaint_that_nothing_is_known_about_holds_up_no_other(complaining):
+    rows, comes = complaining
+    seen = await rows.complaints_after(0, ["m-1"])
+    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([2, 4], 4, (1, 3))
+    await comes(3)
+    seen = await rows.complaints_after(seen.upto, ["m-1"], aside=seen.aside)
+    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([3], 4, (1,))
+    await comes(1)
+    seen = await rows.complaints_after(seen.upto, ["m-1"], aside=seen.aside)
+    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([1], 4, ())
+
+
+async def test_what_waits_is_carried_from_batch_to_batch(complaining):
+    rows, _ = complaining
+    seen, found = Complaints((), 0, more=True), []
+    while seen.more:
+        seen = await rows.complaints_after(seen.upto, ["m-1"], limit=1, aside=seen.aside)
+        found += [each.seq for each in seen.rows]
+    assert (found, seen.upto, seen.aside) == ([2, 4], 4, (1, 3))
+
+
+async def test_a_crowd_of_complaints_about_nothing_pushes_the_oldest_out(store, rollouts):
+    for number in range(MOST_ASIDE + 2):
+        await say(store, number, type="thumbs_down", episode_id=f"made-up-{number}")
+    seen = await rollouts.complaints_after(0, ["m-1"], limit=MOST_ASIDE + 2)
+    assert (len(seen.aside), seen.aside[0], seen.aside[-1]) == (MOST_ASIDE, 3, MOST_ASIDE + 2)
+    again = await rollouts.complaints_after(seen.upto, ["m-1"], aside=seen.aside)
+    assert again.aside == seen.aside

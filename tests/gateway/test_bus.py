@@ -14,8 +14,10 @@ from tests.gateway.bus import GATEWAY, nats, published
 from tests.gateway.conftest import Handle, lease, model, now, plan, user
 from tests.gateway.scripted import Scripted
 from tests.support import family, files_with, on_bus, until
+from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.nats.traffic import TrafficBoard
+from upswing.adapters.nats.plans import PlanBoard
+from upswing.adapters.nats.traffic import TALLY_SECONDS, TrafficBoard, make_buckets
 from upswing.contracts.topics import FEEDBACKS
 from upswing.gateway.limits import Limits
 from upswing.gateway.plan import write_plan
@@ -45,7 +47,7 @@ async def running(url, made=None, instance="one", **options):
 async def bucket(url, name):
     async with on_bus(url) as client:
         js = client.jetstream()
-        yield await js.create_key_value(bucket=name, history=1)
+        yield await js.key_value(name)
 
 
 async def test_a_plan_in_the_bucket_is_followed_and_changed_without_a_restart(tmp_path):
@@ -121,6 +123,52 @@ async def test_counts_are_told_to_the_controller(tmp_path):
                         return entry["rollout-1"]["base"]["requests"] == 3
 
                 await until(told, 10)
+
+
+async def test_the_counts_of_a_dead_gateway_are_forgotten_and_those_of_a_silent_one_are_not(tmp_path, monkeypatch):  # fmt: skip
+    monkeypatch.setattr("upswing.adapters.nats.traffic.TALLY_SECONDS", 2.0)
+    monkeypatch.setattr("upswing.adapters.nats.plans._ANEW_SECONDS", 0.0)
+    monkeypatch.setattr("upswing.gateway_runtime._TALLY_SECONDS", 0.05)
+    monkeypatch.setattr("upswing.gateway_runtime._ANEW_SECONDS", 0.2)
+    async with nats(tmp_path) as server, Scripted() as backend:
+        url, own = server.url(OPERATOR), server.url(GATEWAY)
+        made, bus = plan(model("base", backend.url)), await Bus.connect(url)
+        board = PlanBoard(bus)
+        try:
+            async with running(own, made, "silent") as gateway:
+                await gateway.chat(user("hi"))
+                await TrafficBoard(bus, "dead").put_tally(gateway.gateway.tally.written())
+
+                async def counted():
+                    return set(await board.tallies())
+
+                async def both():
+                    return await counted() == {"silent", "dead"}
+
+                async def one():
+                    return await counted() == {"silent"}
+
+                await until(both, 10)
+                await until(one, 20)
+                (stored,) = await (await bus.js.key_value("rl_tally")).keys()
+                assert stored == "silent"
+        finally:
+            await bus.close()
+
+
+async def test_a_bucket_of_an_older_version_learns_to_forget(tmp_path):
+    async with nats(tmp_path) as server:
+        bus = await Bus.connect(server.url(OPERATOR))
+        try:
+            await bus.js.delete_key_value("rl_tally")
+            old = await bus.js.create_key_value(bucket="rl_tally", history=1)
+            await old.put("young", b"{}")
+            for _ in range(2):
+                await make_buckets(bus)
+            assert (await bus.js.stream_info("KV_rl_tally")).config.max_age == TALLY_SECONDS
+            assert (await old.get("young")).value == b"{}"
+        finally:
+            await bus.close()
 
 
 async def test_while_the_bus_is_away_answers_go_on_and_episodes_wait_on_disk(tmp_path):

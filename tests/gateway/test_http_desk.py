@@ -116,3 +116,25 @@ async def test_an_admin_at_the_gateway_hears_the_loops_own_words():
             loop.said, loop.status = {"model_id": "m", "traffic_percentage": 50}, "200 OK"
             assert await gateway.client("PUT", "/admin/traffic", share, key=TOKEN) == (200, share)
             assert TOKEN not in str(loop.requests)
+
+
+# --- whose keys work -----------------------------------------------------------------------------
+
+HASH = "ab" * 32
+
+
+async def test_the_loops_keys_are_known_by_their_hash_and_name():
+    async with Loop({"keys": [{"name": "ann", "sha256": HASH}]}) as loop:
+        assert await HttpDesk(loop.address, KEY).keys() == {bytes.fromhex(HASH): "ann"}
+        assert [r["path"] for r in loop.requests] == ["/v1/keys/hashes"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{}, {"keys": {}}, {"keys": [{"name": "ann"}]}, {"keys": [{"name": "", "sha256": HASH}]},
+     {"keys": [{"name": "ann", "sha256": "short"}]}],
+)  # fmt: skip
+async def test_a_list_of_keys_that_cannot_be_read_is_asked_for_again(said):
+    async with Loop(said) as loop:
+        with pytest.raises(Transient, match="list of keys"):
+            await HttpDesk(loop.address, KEY).keys()

@@ -25,6 +25,7 @@ MAY = {
     "GET /v1/dead/{dead_id}": {READER, OPERATOR},
     "POST /v1/dead/{dead_id}/replay": {OPERATOR},
     "GET /v1/keys": {OPERATOR},
+    "GET /v1/keys/hashes": {OPERATOR},
     "POST /v1/keys": {OPERATOR},
     "DELETE /v1/keys/{key_id}": {OPERATOR},
     "PUT /v1/optouts/{user}": {OPERATOR},

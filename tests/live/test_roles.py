@@ -10,7 +10,7 @@ from nats.js.api import ConsumerConfig
 from nats.js.errors import APIError
 from tests.support import on_bus, raw, small, until
 
-from upswing.contracts.topics import DEAD, ROLES, TOPICS, TRAJECTORIES, TRAJECTORY
+from upswing.contracts.topics import DEAD, ROLES, TOPICS, TRAINING, TRAJECTORIES, TRAJECTORY
 
 pytestmark = pytest.mark.live
 
@@ -225,3 +225,17 @@ async def test_the_trainer_answers_enquiries_and_no_stream_does(loop):
         assert replies.count(b"running") == 5
         assert sum(b"malformed" in reply for reply in replies) == 5
         assert (await loop.bus.js.stream_info("RL_TRAINING")).state.messages == 0
+
+
+async def test_the_trainer_erases_raw_requests_and_nothing_else(loop, client):
+    assert (await client.send(small()))[0] == 202
+    errors = []
+    async with on_bus(loop.running.nats_urls[TRAINER], errors=errors) as trainer:
+        js = trainer.jetstream(timeout=5)
+        ack = await js.publish("agent.rl.training.status.v1", b"{}")
+        assert await js.delete_msg(TRAINING, ack.seq)
+        assert errors == []
+        hasty = trainer.jetstream(timeout=0.3)
+        for stream in (TRAJECTORIES, "RL_FEEDBACK", "RL_REWARDS"):
+            await refused(trainer, errors, lambda s=stream: hasty.delete_msg(s, 1))
+        await refused(trainer, errors, lambda: hasty.purge_stream(TRAINING))

@@ -132,6 +132,7 @@ async def test_a_real_nan_halves_the_rate_and_at_the_third_time_a_person_is_call
         assert await bench.loop.models.list() == []
 
 
+@pytest.mark.slow
 async def test_memory_that_runs_out_is_answered_by_smaller_passes(folder):
     async with Bench(folder, memory_gb=2.0) as bench:
         await bench.school.post(long_ones())

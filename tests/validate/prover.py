@@ -27,9 +27,12 @@ class Prover:
         self.folder, self.store = folder, store
         self.rows, self.journal = Validations(store.database), Decisions(store.database)
         pace = more.pop("pace", None) or pace_of(config)
-        options = {"clock": self.clock, "new_id": uuid4, "sleep": no_wait, "pace": pace}
+        options = {
+            "clock": self.clock, "wall": lambda: self.wall, "new_id": uuid4,
+            "sleep": no_wait, "pace": pace,
+        }  # fmt: skip
         objects = more.pop("objects", None) or Objects(str(folder / "models"))
-        self.now = NOON
+        self.now = self.wall = NOON
         self.proving = Proving(
             folder / "validation", config, self.rows, objects, find, REDACTOR, **options | more
         )

@@ -78,6 +78,49 @@ async def test_one_that_failed_says_why_and_may_be_begun_anew(rows):
     assert (again.state, again.sentence, again.ended) == ("running", None, None)
 
 
+async def test_a_claim_holds_until_its_lease_ends(rows):
+    await rows.begin("r1", "new", "old", SUITES, NOON)
+    assert await rows.claim("r1", "one", NOON, LATER)
+    assert await rows.claim("r1", "one", NOON, LATER), "it goes on"
+    assert not await rows.claim("r1", "two", NOON, LATER)
+    assert not await rows.claim("r1", "two", LATER - timedelta(microseconds=1), LATER)
+    assert await rows.claim("r1", "two", LATER, LATER + timedelta(minutes=1))
+    assert not await rows.claim("r1", "one", LATER, LATER)
+    assert not await rows.claim("r9", "one", LATER, LATER)
+
+
+async def test_only_its_holder_ends_it(rows, store):
+    await rows.begin("r1", "new", "old", SUITES, NOON)
+    await rows.claim("r1", "one", NOON, LATER)
+    assert not await rows.finish(report(), "", decision(), LATER, "two")
+    assert not await rows.fail("r1", "It broke.", LATER, "two")
+    assert not await rows.fail("r1", "It broke.", LATER)
+    assert (await rows.get("r1")).state == "running"
+    assert await Decisions(store.database).get("d1") is None
+    assert await rows.finish(report(), "", decision(), LATER, "one")
+    assert not await rows.claim("r1", "one", LATER, LATER), "it has ended"
+
+
+async def test_what_is_let_go_or_begun_anew_is_anybodys(rows):
+    await rows.begin("r1", "new", "old", SUITES, NOON)
+    await rows.claim("r1", "one", NOON, LATER)
+    await rows.let_go("r1", "two")
+    assert not await rows.claim("r1", "two", NOON, LATER)
+    await rows.let_go("r1", "one")
+    assert await rows.claim("r1", "two", NOON, LATER)
+    await rows.fail("r1", "It broke.", NOON, "two")
+    await rows.begin("r1", "new", "old", SUITES, NOON)
+    assert await rows.claim("r1", "three", NOON, LATER)
+
+
+async def test_after_a_restart_claims_end_where_only_one_process_can_be(rows, store):
+    await rows.begin("r1", "new", "old", SUITES, NOON)
+    await rows.claim("r1", "before", NOON, LATER)
+    await rows.orphans("now")
+    several = await store.database.read(lambda tx: tx.postgres)
+    assert await rows.claim("r1", "now", NOON, LATER) is not several
+
+
 async def test_an_improvement_that_is_no_number_is_kept_as_none(rows):
     await rows.begin("r1", "new", "old", SUITES, NOON)
     await rows.finish(report(estimate=None), "", decision(), LATER)

@@ -1,4 +1,4 @@
-"""How does a gateway carry an operator's wish to the controller, and what does each answer mean?
+"""How does a gateway ask something of the loop, and what does each answer mean?
 
 | the loop answers                       | becomes                                                 |
 |----------------------------------------|---------------------------------------------------------|
@@ -20,10 +20,11 @@ import http.client
 import logging
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
+from msgspec import Meta
 
 from upswing import __version__
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
@@ -38,8 +39,13 @@ _REASONS = {400: Reason.MALFORMED, 409: Reason.CONFLICT, 413: Reason.TOO_LARGE}
 Json = Mapping[str, Any]
 
 
+class _Key(msgspec.Struct):
+    name: Annotated[str, Meta(min_length=1)]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
 class HttpDesk:
-    """The controller's desk, at the loop's HTTP address."""
+    """The controller's desk and the loop's list of keys, at the loop's HTTP address."""
 
     def __init__(self, url: str, key: str, seconds: float = SECONDS) -> None:
         parts = urlsplit(url.rstrip("/"))
@@ -68,6 +74,14 @@ class HttpDesk:
         if not isinstance(listed, list):
             raise Transient("The loop's list of models cannot be read.")
         return listed
+
+    async def keys(self) -> Mapping[bytes, str]:
+        told = (await self._ask("GET", "/v1/keys/hashes")).get("keys")
+        try:
+            found = msgspec.convert(told, list[_Key])
+        except msgspec.ValidationError:
+            raise Transient("The loop's list of keys cannot be read.") from None
+        return {bytes.fromhex(key.sha256): key.name for key in found}
 
     async def _ask(self, method: str, path: str, wish: Json | None = None) -> Json:
         status, body = await self._exchanged(method, path, wish)

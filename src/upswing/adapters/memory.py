@@ -15,6 +15,7 @@ from upswing.contracts.traffic import Model, Plan, Tally, read_plan, write_plan
 from upswing.errors import Conflict, Reason, Rejected, Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import (
+    MOST_ASIDE,
     Audit,
     Change,
     Complaints,
@@ -30,6 +31,7 @@ from upswing.ports_rollout import (
     SeenComplaint,
     SeenReward,
     Superseded,
+    refuse,
 )
 
 Pause = Callable[[str], Awaitable[None]]
@@ -47,6 +49,7 @@ class MemoryRollouts:
 
     pause: Pause = at_once
     fence: Leader | None = None
+    name: str = ""
     rollouts: dict[str, RolloutRow] = field(default_factory=dict)
     registry: dict[str, ModelRow] = field(default_factory=dict)
     records: dict[str, RecordRow] = field(default_factory=dict)
@@ -57,6 +60,8 @@ class MemoryRollouts:
     rewards: list[SeenReward] = field(default_factory=list)
     """What the reward stage has stored, in order."""
     complaints: list[SeenComplaint] = field(default_factory=list)
+    unknown: set[int] = field(default_factory=set)
+    """Sequence numbers of complaints whose trajectory has not come yet."""
 
     async def take_over(
         self, holder: str, now: datetime, above: int = 0
@@ -70,6 +75,11 @@ class MemoryRollouts:
 
     async def leader(self) -> Leader | None:
         return self.fence
+
+    async def origin(self, new: str) -> str:
+        await self.pause("origin")
+        self.name = self.name or new
+        return self.name
 
     async def beat(self, fence: int, now: datetime, held: datetime | None) -> None:
         await self.pause("beat")
@@ -123,11 +133,13 @@ class MemoryRollouts:
         return Rewards(seen, rows[-1].seq if rows else seq, more=len(rows) == limit)
 
     async def complaints_after(
-        self, seq: int, models: Sequence[str], limit: int = 500
+        self, seq: int, models: Sequence[str], limit: int = 500, aside: Sequence[int] = ()
     ) -> Complaints:
-        rows = [row for row in self.complaints if row.seq > seq][:limit]
-        seen = tuple(row for row in rows if row.model in models)
-        return Complaints(seen, rows[-1].seq if rows else seq, more=len(rows) == limit)
+        news = [row for row in self.complaints if row.seq > seq][:limit]
+        rows = [*(row for row in self.complaints if row.seq in aside), *news]
+        seen = tuple(row for row in rows if row.model in models and row.seq not in self.unknown)
+        waiting = tuple(row.seq for row in rows if row.seq in self.unknown)[-MOST_ASIDE:]
+        return Complaints(seen, news[-1].seq if news else seq, len(news) == limit, waiting)
 
     async def earned(self, model_id: str, most: int = 200) -> Earned:
         told = [row.raw_total for row in self.rewards if row.model == model_id][-most:]
@@ -172,9 +184,7 @@ class MemoryBoard:
     async def write(self, plan: Plan) -> None:
         await self.pause("write")
         self._there()
-        held = read_plan(self.plan) if self.plan else None
-        if held is not None and held.fence > plan.fence:
-            raise Superseded(f"A newer controller writes the traffic plan (fence {held.fence}).")
+        refuse(read_plan(self.plan) if self.plan else None, plan)
         self.plan = write_plan(plan)
         self.plans.append(plan)
         await self.pause("written")

@@ -26,6 +26,9 @@ from upswing.adapters.checkpoints.strict import as_struct, read_json
 from upswing.errors import Misuse
 from upswing.train.recipe import Lora, Recipe
 
+_SMALL = 20_000_000
+"""Weights, below which one thread computes."""
+
 
 def load(
     base: Base, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
@@ -52,6 +55,17 @@ def load(
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise Misuse(f"The tokenizer of {base.name} knows more tokens than the model.")
     return model.to(device), tokenizer
+
+
+def set_threads(model: Any, told: int | None) -> None:
+    """As many as were told, else one for a small model and torch's own number for others.
+
+    Threads wait for each other after every product. Those of a small model take microseconds, so it
+    gains nothing by more; and where the cores have other work, each wait lasts until that gives way.
+    """
+    small = sum(weights.numel() for weights in model.parameters()) < _SMALL
+    if threads := told or (1 if small else None):
+        torch.set_num_threads(threads)
 
 
 def trainable(

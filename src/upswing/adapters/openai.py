@@ -23,6 +23,7 @@ import contextlib
 import http.client
 import socket
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -41,6 +42,8 @@ _LATER = frozenset({408, 425, 429})
 _MENDABLE = frozenset({400, 422})
 _OPTIONAL = ("response_format", "temperature", "max_tokens")
 _LOST = (OSError, http.client.HTTPException)
+_LINES = ThreadPoolExecutor(8, "judge")
+"""Threads of our own: a slow judge takes none of the few that asyncio shares out to everybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,8 @@ class OpenAI:
         connection = kind(self._url.hostname or "", self._url.port, timeout=self._timeout)
         try:
             async with asyncio.timeout(self._timeout):
-                return await asyncio.to_thread(self._exchange, connection, body)
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(_LINES, self._exchange, connection, body)
         except TimeoutError:
             raise Transient(f"The judge did not answer in {self._timeout:g} s.") from None
         except _LOST as error:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 from upswing import __version__
-from upswing.cli import deployment, serving, validation
+from upswing.cli import agents, demo, deployment, serving, validation, worlds
 from upswing.errors import UpswingError
 
 _DATA = "the data directory (default: $UPSWING_DATA, else ./upswing-data)"
@@ -73,8 +73,7 @@ def _loop(command: Command) -> None:
     command("info", "loop:info", "Say how to reach the running loop.")
     command("status", "loop:status", "Count what the loop has.")
     command("doctor", "doctor:doctor", "Check a set-up and say what to do.")
-    about = "Record 200 trajectories through all three doors and show what became of them."
-    command("demo", "loop:demo", about, json=False)
+    demo.commands(command)
 
 
 def _data(command: Command) -> None:
@@ -164,6 +163,8 @@ def _shipping(command: Command) -> None:
     serving.add(command)
     validation.commands(command)
     deployment.commands(command)
+    worlds.commands(command)
+    agents.commands(command)
 
 
 def _access(command: Command) -> None:
@@ -194,7 +195,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; what goes wrong becomes one sentence and a non-zero exit."""
     arguments = parser().parse_args(argv)
     arguments.data = (
-        Path(getattr(arguments, "data", None) or os.environ.get("UPSWING_DATA") or "upswing-data")
+        Path(
+            getattr(arguments, "data", None)
+            or os.environ.get("UPSWING_DATA")
+            or str(getattr(arguments, "folder", "upswing-data"))
+        )
         .expanduser()
         .absolute()
     )

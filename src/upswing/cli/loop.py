@@ -6,13 +6,13 @@ import argparse
 import asyncio
 import json
 import os
-import sys
 from collections.abc import Coroutine
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 from upswing.errors import Misuse
 
+T = TypeVar("T")
 CONNECT = """Agents answer through the gateway at {url}:
 
     from openai import OpenAI
@@ -21,13 +21,13 @@ CONNECT = """Agents answer through the gateway at {url}:
 """
 
 
-def run_async(work: Coroutine[Any, Any, int]) -> int:
+def run_async(work: Coroutine[Any, Any, T]) -> T:
     """On the faster event loop where there is one."""
     try:
         import uvloop
     except ImportError:
         return asyncio.run(work)
-    return int(uvloop.run(work))
+    return uvloop.run(work)
 
 
 def up(arguments: argparse.Namespace) -> int:
@@ -96,10 +96,3 @@ def status(arguments: argparse.Namespace) -> int:
     for name, count in counts.items():
         print(f"{name:14}{count:>10}")
     return 0
-
-
-def demo(_: argparse.Namespace) -> int:
-    """The main job, shown once."""
-    from upswing.demo import run
-
-    return run_async(run(sys.stdout))

@@ -63,6 +63,10 @@ class Plan(msgspec.Struct, frozen=True):
     operator: bool = False
     version: Annotated[int, Meta(ge=0)] = 0
     """Rises with every write of one controller."""
+    origin: str = ""
+    """The store whose rows it follows from; without one, nobody says."""
+    written: Annotated[datetime, Meta(tz=True)] | None = None
+    """When, in real time: a plan that is kept up is written every ten seconds."""
 
     def models(self) -> tuple[Model, ...]:
         return (self.baseline, *(candidate.model for candidate in self.candidates))

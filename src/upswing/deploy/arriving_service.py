@@ -27,6 +27,7 @@ from upswing.deploy.arrival import Contender, Replace, Skip, Wait
 from upswing.deploy.events import Begin
 from upswing.deploy.journal import Arrived, Judged, Queue, reception_of, strategy_of, turn_of
 from upswing.deploy.ledger_service import Ledger
+from upswing.deploy.loading_service import Loads
 from upswing.deploy.moves import model_move, promotion, rests, withdrawn
 from upswing.deploy.record import Record, begin_record, begin_watching
 from upswing.deploy.rollout import Rollout, plan_rollout, step
@@ -52,8 +53,8 @@ _WORDS = {"pass": Model.PASSED, "fail": Model.FAILED, "inconclusive": Model.UNDE
 class Arrivals:
     """Proves what is new, and lets it begin."""
 
-    def __init__(self, ledger: Ledger, prove: Prove) -> None:
-        self._ledger, self._prove = ledger, prove
+    def __init__(self, ledger: Ledger, loads: Loads, prove: Prove) -> None:
+        self._ledger, self._loads, self._prove = ledger, loads, prove
         self.proving: str | None = None
         self._tries: dict[str, int] = {}
         self._later: dict[str, datetime] = {}
@@ -113,8 +114,8 @@ class Arrivals:
     async def _proved(self, row: ModelRow, current: str) -> None:
         name = row.model_id
         try:
-            await self._ledger.ensure(current)
-            await self._ledger.ensure(name)
+            await self._loads.there(current)
+            await self._loads.there(name)
             report = await self._prove(name, current)
         except Superseded:
             raise
@@ -200,7 +201,7 @@ class Arrivals:
         queued = ledger.standing.queued
         if not queued:
             return
-        queue = Queue(tuple(_contender(ledger.standing, each.model_id) for each in queued))
+        queue = _queue(ledger.standing, queued)
         turn = turn_of(queue)
         by_model = {each.model_id: each for each in queued}
         over = [by_model[name] for name in turn.passed_over]
@@ -213,18 +214,16 @@ class Arrivals:
     async def _receive(self, rollout: Rollout) -> None:
         ledger, standing, now = self._ledger, self._ledger.standing, self._ledger.world.clock()
         running = standing.on_its_way
-        inputs = Arrived(
-            _contender(standing, rollout.model_id),
-            _running(standing, running) if running else None,
-            ledger.policy.newcomers,
-        )
+        inputs = self._met(standing, rollout.model_id)
         match reception_of(inputs):
             case Free():
-                await self.begin(rollout, (ledger.journalled(inputs),))
+                if await self._ready(rollout):
+                    await self._begin(rollout, (ledger.journalled(inputs),))
             case Replace(sentence) if running is not None:
-                ended = withdrawn(running, "replaced", sentence, now)
-                await ledger.carry_out((ended,), decisions=(ledger.journalled(inputs),))
-                await self.begin(rollout, ())
+                if await self._ready(rollout):
+                    ended = withdrawn(running, "replaced", sentence, now)
+                    await ledger.carry_out((ended,), decisions=(ledger.journalled(inputs),))
+                    await self._begin(rollout, ())
             case Skip(sentence):
                 ended = withdrawn(rollout, "passed_over", sentence, now)
                 await ledger.carry_out((ended,), decisions=(ledger.journalled(inputs),))
@@ -233,6 +232,12 @@ class Arrivals:
                 if rollout.sentence != (told := ledger.journalled(inputs, name)).sentence:
                     waiting = replace(rollout, sentence=told.sentence)
                     await ledger.carry_out((waiting,), decisions=(told,))
+
+    def _met(self, standing: Standing, model_id: str) -> Arrived:
+        """A newcomer, and whom it meets."""
+        mine, running = _contender(standing, model_id), standing.on_its_way
+        theirs = _running(standing, running) if running else None
+        return Arrived(mine, theirs, self._ledger.policy.newcomers)
 
     async def _drop_stale(self) -> None:
         """What was proved beside another baseline is proved again."""
@@ -246,18 +251,31 @@ class Arrivals:
                 move = model_move(ledger.standing, each.model_id, Model.VALIDATING)
                 await ledger.carry_out((ended,), moves=(move,))
 
-    async def begin(self, rollout: Rollout, decisions: tuple[Decision, ...]) -> None:
-        """Its turn has come, unless nobody can serve it any more."""
-        ledger = self._ledger
+    async def prepare(self) -> None:
+        """Outside the lock: whoever may begin next is loaded from now on."""
+        standing = self._ledger.standing
+        if (queued := standing.queued) and self._ledger.fence:
+            name = turn_of(_queue(standing, queued)).next or ""
+            if isinstance(reception_of(self._met(standing, name)), Free | Replace):
+                await self._loads.glimpse(name)
+
+    async def _ready(self, rollout: Rollout) -> bool:
+        """Is it served? One that is being loaded waits, and one that never can be is out."""
+        ledger, name = self._ledger, rollout.model_id
         try:
-            if rollout.model_id not in ledger.served:
-                await ledger.ensure(rollout.model_id)
+            return self._loads.ready(name)
         except Rejected as error:
             ended = withdrawn(rollout, "not_servable", str(error), ledger.world.clock())
-            ledger.alert("not_servable", rollout.model_id, str(error))
-            told = ledger.incident(rollout, rollout.model_id, "not_servable", str(error), rollout)
-            await ledger.carry_out((ended,), decisions=decisions, incidents=(told,))
-            return
+            ledger.alert("not_servable", name, str(error))
+            told = ledger.incident(rollout, name, "not_servable", str(error), rollout)
+            await ledger.carry_out((ended,), incidents=(told,))
+        except Transient as error:
+            log.warning("%s: %s", name, error, extra={"action": "not_served"})
+        return False
+
+    async def _begin(self, rollout: Rollout, decisions: tuple[Decision, ...]) -> None:
+        """Its turn has come."""
+        ledger = self._ledger
         patience = timedelta(days=ledger.policy.undecided_days)
         after = step(rollout, Begin(patience=patience), ledger.world.clock())
         await self.enter(after, decisions)
@@ -293,6 +311,10 @@ class Arrivals:
             )  # fmt: skip
         else:
             await ledger.carry_out((after,), decisions=decisions, by=by, audit=audit)
+
+
+def _queue(standing: Standing, queued: tuple[Rollout, ...]) -> Queue:
+    return Queue(tuple(_contender(standing, each.model_id) for each in queued))
 
 
 def _contender(standing: Standing, model_id: str) -> Contender:

@@ -26,6 +26,8 @@ class ComplaintEvidence(Struct):
     """How many times the baseline's rate matters."""
     seq: int = 0
     """The newest sequence number that was looked at."""
+    aside: list[int] = field(default_factory=list)
+    """Up to that, those whose trajectory is not known yet: they do not hold up the others."""
     candidate: int = 0
     baseline: int = 0
     more: Suspicion = field(default_factory=Suspicion)
@@ -38,9 +40,11 @@ class ComplaintEvidence(Struct):
 
         Where only one model had traffic there is nothing to compare: such a share is passed over.
         """
-        if seq <= self.seq:
+        if seq in self.aside:
+            self.aside.remove(seq)
+        elif seq <= self.seq:
             return False
-        self.seq = seq
+        self.seq = max(self.seq, seq)
         if not 0.001 <= share <= 0.999:
             return False
         odds = _BOLDER * self.factor

@@ -55,6 +55,7 @@ from upswing.deploy.states import Rollout as State
 from upswing.errors import Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import (
+    LEASE,
     Audit,
     Board,
     Change,
@@ -65,11 +66,10 @@ from upswing.ports_rollout import (
     Serving,
     Store,
     Superseded,
+    refuse,
 )
 
 log = logging.getLogger(__name__)
-LEASE = timedelta(seconds=45)
-"""Of a plan with a canary, in real time: the baseline answers alone when it has passed."""
 STORE_PATIENCE = 2.0
 """Seconds that a way back waits for the store, of the five it may take."""
 
@@ -88,6 +88,10 @@ class World:
     new_id: Callable[[], UUID]
     changed: Callable[[], None] = lambda: None
     """Something was committed that follows to the bus."""
+
+
+class Unserved(Transient):
+    """Nobody serves the baseline, so there is no plan: it has to be loaded first, outside the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class Ledger:
         self._withdrawn: dict[str, WayBack] = {}
         self._found: Plan | None = None
         """What gateways followed when this controller took over."""
+        self._origin = ""
         self._plan: Plan | None = None
         self._version = 0
         self._held: datetime | None = None
@@ -136,7 +141,7 @@ class Ledger:
 
         A store that was put back from a copy may know an older fence than the board does.
         """
-        world, held = self.world, await self.world.board.read()
+        world, held = self.world, await self.first_on_the_bus()
         self._found, above = held, held.fence if held else 0
         self.fence, before = await world.store.take_over(self._holder, world.wall(), above)
         self._held, self._written = before.held if before else None, None
@@ -145,9 +150,20 @@ class Ledger:
         log.info("leading with fence %d", self.fence, extra={"action": "take_over"})
         return before
 
+    async def first_on_the_bus(self) -> Plan | None:
+        """The plan that is there; `Foreign` when it is of another store that keeps it up."""
+        held = await self.world.board.read()
+        self._origin = self._origin or await self.world.store.origin(str(self.world.new_id()))
+        if held is not None:
+            refuse(held, self._signed(held))
+        return held
+
+    def _signed(self, plan: Plan) -> Plan:
+        return msgspec.structs.replace(plan, origin=self._origin, written=self.world.wall())
+
     def lead(self) -> None:
         if not self.fence:
-            raise Superseded("This controller does not lead: another one does.")
+            raise Superseded("This controller does not lead: another one does, or nobody yet.")
 
     def stand_back(self) -> None:
         self.fence = 0
@@ -335,14 +351,14 @@ class Ledger:
         """The board's part, which needs no store."""
         self.lead()
         if standing.baseline not in self.served:
-            await self.ensure(standing.baseline)
+            raise Unserved(f"{standing.baseline} is to answer, and no server has it yet.")
         plan = plan_of(
             standing, self.served, fence=self.fence, version=self._version,
             lease_until=self.world.wall() + LEASE,
         )  # fmt: skip
         if renew or self._plan is None or _essence(plan) != _essence(self._plan):
             self._version += 1
-            plan = msgspec.structs.replace(plan, version=self._version)
+            plan = self._signed(msgspec.structs.replace(plan, version=self._version))
             try:
                 await self.world.board.write(plan)
             except Superseded:

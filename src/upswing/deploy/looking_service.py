@@ -6,18 +6,17 @@ it follows from.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from datetime import datetime, timedelta
 from typing import assert_never
 
 import msgspec
 
-from upswing.contracts.traffic import Model as Served
 from upswing.deploy.canary import Hold, Promote, RollBack, SetWeight
 from upswing.deploy.events import Decided
 from upswing.deploy.journal import LookedAt, Watched, look_at, waits_for, watched_answer
 from upswing.deploy.ledger_service import Ledger
+from upswing.deploy.loading_service import Loads
 from upswing.deploy.moves import answers_again, promotion, rests, retreat, standby
 from upswing.deploy.record import (
     Record,
@@ -41,18 +40,15 @@ _BATCHES = 40
 """Of rewards in one look; the rest waits for the next."""
 DEAD_AFTER = timedelta(seconds=20)
 """Real time in which a server may come back before its model counts as dead."""
-LOAD_PATIENCE = 3.0
-"""Seconds that a look waits for a server to load a model, which may take minutes."""
 
 
 class Looker:
     """Looks, and carries out what follows."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, ledger: Ledger, loads: Loads) -> None:
+        self._ledger, self._loads = ledger, loads
         self._away: dict[str, datetime] = {}
         """Since when a model's server has not answered."""
-        self._loading: dict[str, asyncio.Task[Served]] = {}
 
     async def look(self, *, regular: bool = True) -> None:
         """At all of them; `regular`: servers are asked whether they live, whatever is counted."""
@@ -151,7 +147,8 @@ class Looker:
             if not rewards.more:
                 break
         for _ in range(_BATCHES):
-            complaints = await store.complaints_after(evidence.complaints.seq, models)
+            known = evidence.complaints
+            complaints = await store.complaints_after(known.seq, models, aside=known.aside)
             take_complaints(record, rollout, complaints)
             if not complaints.more:
                 break
@@ -242,25 +239,6 @@ class Looker:
 
     # ── servers ──────────────────────────────────────────────────────────────────────────────
 
-    async def load(self, model_id: str) -> None:
-        """Have a model served; what takes long goes on by itself: ways back and leases do not wait."""
-        task = self._loading.get(model_id)
-        if task is None or (task.done() and not _failure(task)):
-            task = asyncio.create_task(self._ledger.ensure(model_id), name=f"load {model_id}")
-            task.add_done_callback(_failure)  # it is told at the next look, if there is one
-            self._loading[model_id] = task
-        await asyncio.wait({task}, timeout=LOAD_PATIENCE)
-        if not task.done():
-            raise Transient(f"The server of {model_id} is still loading it.")
-        del self._loading[model_id]
-        task.result()
-
-    def close(self) -> None:
-        """Nobody waits for servers any more."""
-        for task in self._loading.values():
-            task.cancel()
-        self._loading.clear()
-
     async def _alive(self, model_id: str, *, ask: bool, beside: str = "") -> bool:
         """Does its server answer? One that is away for both models is not this one's fault."""
         ledger = self._ledger
@@ -270,7 +248,7 @@ class Looker:
             self._away.pop(model_id, None)
             return True
         since = self._away.setdefault(model_id, ledger.world.wall())
-        if model_id in self._loading or ledger.world.wall() - since < DEAD_AFTER:
+        if self._loads.under_way(model_id) or ledger.world.wall() - since < DEAD_AFTER:
             return True
         return not await self._answers(beside or ledger.standing.baseline)
 
@@ -281,7 +259,7 @@ class Looker:
         try:
             if served is not None and await ledger.world.serving.alive(served):
                 return True
-            await self.load(model_id)
+            await self._loads.soon(model_id)
         except (Transient, Rejected) as error:
             log.warning("%s: %s", model_id, error, extra={"action": "not_served"})
             return False
@@ -293,10 +271,6 @@ class Looker:
             for name in _named(self._ledger.standing):
                 counts = total(tallies, name)
                 metrics.error_rate(name, counts.errors / counts.requests if counts.requests else 0)
-
-
-def _failure(task: asyncio.Task[Served]) -> BaseException | None:
-    return None if task.cancelled() else task.exception()
 
 
 def _named(standing: Standing) -> list[str]:

@@ -29,6 +29,7 @@ from upswing.deploy.canary import Promote, RollBack
 from upswing.deploy.events import Approve, Begin, Decided, Event, Pause, Resume
 from upswing.deploy.journal import Stepped, stepped_to
 from upswing.deploy.ledger_service import Ledger
+from upswing.deploy.loading_service import Intent, Loads
 from upswing.deploy.moves import (
     answers_again,
     model_move,
@@ -56,26 +57,31 @@ _SHIPPABLE = {Model.PASSED, Model.RETIRED, Model.CANARY, Model.DEPLOYED}
 class Operator:
     """Carries out what operators say."""
 
-    def __init__(self, ledger: Ledger, arrivals: Arrivals) -> None:
-        self._ledger, self._arrivals = ledger, arrivals
+    def __init__(self, ledger: Ledger, loads: Loads, arrivals: Arrivals) -> None:
+        self._ledger, self._loads, self._arrivals = ledger, loads, arrivals
 
     # ── a rollout ────────────────────────────────────────────────────────────────────────────
 
     async def approve(self, model_id: str, by: str, why: str = "") -> Rollout:
         """Agree to the first traffic, or to 100 %."""
-        async with self._ledger.lock:
+        event = Approve(by, patience=timedelta(days=self._ledger.policy.undecided_days))
+
+        async def plan() -> Intent[Rollout]:
             rollout = await self._live(model_id)
             if rollout.override:
                 raise Conflict(f"{model_id} has no passed validation: it never gets all traffic.")
-            patience = timedelta(days=self._ledger.policy.undecided_days)
-            event = Approve(by, patience=patience)
-            if rollout.state is State.AWAITING:
+            waits = rollout.state is State.AWAITING
+            if waits:
                 self._refuse_stale(rollout)
                 after = stepped_to(Stepped(rollout, (event,), self._ledger.world.clock()))
                 if after.state is State.RAMPING:
                     self._refuse_second(rollout, after.share)
-                await self._ledger.ensure(model_id)
-            return await self._say(rollout, (event,), "approve", by, {"why": why})
+            return Intent(
+                (model_id,) if waits else (),
+                lambda: self._say(rollout, (event,), "approve", by, {"why": why}),
+            )
+
+        return await self._loads.first(plan)
 
     def _refuse_stale(self, rollout: Rollout) -> None:
         """It was proved beside a model that no longer answers."""
@@ -102,17 +108,29 @@ class Operator:
 
     async def rollback(self, model_id: str | None, by: str, why: str = "") -> Rollout:
         """Take a model back; None: the one on its way, or else the one that answers."""
-        async with self._ledger.lock:
-            self._ledger.lead()
-            standing = await self._ledger.read()
-            found = standing.active[0] if standing.active else standing.promoted
-            rollout = await self._live(model_id) if model_id else found
-            if rollout is None:
-                raise Conflict(f"{standing.baseline} answers alone, and nothing stands behind it.")
-            if rollout.state not in ACTIVE | {State.PROMOTED}:
-                raise Conflict(f"The rollout of {rollout.model_id} is {rollout.state}: it has no traffic.")  # fmt: skip
-            sentence = f"{by} took it back{f': {why}' if why else ''}."
-            return await self._take_back(rollout, sentence, "rollback", by)
+        sentence = f"{by} took it back{f': {why}' if why else ''}."
+
+        async def plan() -> Intent[Rollout]:
+            rollout = await self._with_traffic(model_id)
+            behind = standby(self._ledger.standing, rollout)
+            name = behind.model_id if isinstance(behind, Rollout) else behind
+            return Intent(
+                (name,) if rollout.state is State.PROMOTED else (),
+                lambda: self._take_back(rollout, sentence, "rollback", by),
+            )
+
+        return await self._loads.first(plan)
+
+    async def _with_traffic(self, model_id: str | None) -> Rollout:
+        self._ledger.lead()
+        standing = await self._ledger.read()
+        found = standing.active[0] if standing.active else standing.promoted
+        rollout = await self._live(model_id) if model_id else found
+        if rollout is None:
+            raise Conflict(f"{standing.baseline} answers alone, and nothing stands behind it.")
+        if rollout.state not in ACTIVE | {State.PROMOTED}:
+            raise Conflict(f"The rollout of {rollout.model_id} is {rollout.state}: it has no traffic.")  # fmt: skip
+        return rollout
 
     async def _take_back(self, rollout: Rollout, sentence: str, what: str, by: str) -> Rollout:
         ledger, now = self._ledger, self._ledger.world.clock()
@@ -124,7 +142,6 @@ class Operator:
         moves: tuple[ModelMove, ...] = ()
         if rollout.state is State.PROMOTED:
             behind = standby(ledger.standing, rollout)
-            await ledger.ensure(behind.model_id if isinstance(behind, Rollout) else behind)
             changed = retreat(ledger.standing, after, now)
             moves = answers_again(ledger.standing, behind, now)
         await ledger.carry_out(
@@ -181,17 +198,29 @@ class Operator:
             raise Rejected(Reason.SCHEMA, f"The shares sum to {total * 100:g} %, of {len(told)} models.")  # fmt: skip
         if len(told) > 1 and max(told.values()) >= 1:
             raise Rejected(Reason.SCHEMA, "Who gets 100 % gets it alone.")
-        async with self._ledger.lock:
+
+        async def plan() -> Intent[None]:
             self._ledger.lead()
             await self._ledger.read()
             ways = [(await self._way(name, share), share) for name, share in told.items()]
             held = {way.rollout_id: share for way, share in ways if way is not None and share < 1}
             if held:
                 self._refuse_crowd(held)
-            had = {each.model_id: each.share for each in self._ledger.standing.active}
-            # Whoever gives comes first, so that on the way, too, nobody gets what is not there.
-            for name in sorted(told, key=lambda each: told[each] - had.get(each, 0.0)):
-                await self._hold(name, told[name], by)
+            # Who gives traffic up waits for no server.
+            needs = [
+                way.model_id
+                for way, share in ways
+                if way is not None and (way.state not in ACTIVE or share > way.share)
+            ]
+            return Intent(needs, lambda: self._hold_all(told, by))
+
+        await self._loads.first(plan)
+
+    async def _hold_all(self, told: Mapping[str, float], by: str) -> None:
+        had = {each.model_id: each.share for each in self._ledger.standing.active}
+        # Whoever gives comes first, so that on the way, too, nobody gets what is not there.
+        for name in sorted(told, key=lambda each: told[each] - had.get(each, 0.0)):
+            await self._hold(name, told[name], by)
 
     async def _hold(self, name: str, share: float, by: str) -> None:
         """One model's share, whatever its rollout was at."""
@@ -204,7 +233,6 @@ class Operator:
             if not active:
                 await ledger.carry_out(audit=(self._audit(by, "traffic", name, detail),))
             return
-        await ledger.ensure(name)
         events: tuple[Event, ...] = ()
         if rollout.state not in ACTIVE:
             patience = timedelta(days=ledger.policy.undecided_days)
@@ -278,31 +306,41 @@ class Operator:
 
     async def override(self, model_id: str, by: str, why: str) -> Rollout:
         """Push a model out without a passed validation: as a canary, and under the same tests."""
-        ledger = self._ledger
-        async with ledger.lock:
-            ledger.lead()
-            standing = await ledger.read()
-            row = await ledger.know(model_id)
-            if row is None:
-                raise Misuse(f"There is no model {model_id}; GET /admin/models lists them.")
-            if model_id == self._arrivals.proving or Model(row.state) not in OVERRIDABLE:
-                raise Conflict(f"{model_id} is {row.state}: there is nothing to override.")
-            sentence = f"{by} overrides the missing validation: {why}"
-            policy = ledger.policy
-            share = min(CAUTIOUS, policy.boldness.initial)
-            rollout = plan_rollout(
-                str(ledger.world.new_id()), model_id, standing.baseline, "",
-                Gradual(share, sentence), ledger.world.clock(), policy.ramp_hours, policy.samples,
-                override=by,
-            )  # fmt: skip
-            self._refuse_second(rollout, share)
-            await ledger.ensure(model_id)
-            begin = Begin(patience=timedelta(days=policy.undecided_days))
-            ledger.alert("emergency_override", model_id, sentence)
-            incident = ledger.incident(rollout, model_id, "emergency_override", sentence, rollout)
-            return await self._say(
-                rollout, (begin,), "override", by, {"why": why}, incidents=(incident,)
-            )
+        sentence = f"{by} overrides the missing validation: {why}"
+
+        async def plan() -> Intent[Rollout]:
+            rollout = await self._overriding(model_id, by, sentence)
+            return Intent((model_id,), lambda: self._override(rollout, by, why, sentence))
+
+        return await self._loads.first(plan)
+
+    async def _overriding(self, model_id: str, by: str, sentence: str) -> Rollout:
+        """The rollout that this would be."""
+        ledger, policy = self._ledger, self._ledger.policy
+        ledger.lead()
+        standing = await ledger.read()
+        row = await ledger.know(model_id)
+        if row is None:
+            raise Misuse(f"There is no model {model_id}; GET /admin/models lists them.")
+        if model_id == self._arrivals.proving or Model(row.state) not in OVERRIDABLE:
+            raise Conflict(f"{model_id} is {row.state}: there is nothing to override.")
+        share = min(CAUTIOUS, policy.boldness.initial)
+        rollout = plan_rollout(
+            str(ledger.world.new_id()), model_id, standing.baseline, "",
+            Gradual(share, sentence), ledger.world.clock(), policy.ramp_hours, policy.samples,
+            override=by,
+        )  # fmt: skip
+        self._refuse_second(rollout, share)
+        return rollout
+
+    async def _override(self, rollout: Rollout, by: str, why: str, sentence: str) -> Rollout:
+        ledger, name = self._ledger, rollout.model_id
+        begin = Begin(patience=timedelta(days=ledger.policy.undecided_days))
+        ledger.alert("emergency_override", name, sentence)
+        incident = ledger.incident(rollout, name, "emergency_override", sentence, rollout)
+        return await self._say(
+            rollout, (begin,), "override", by, {"why": why}, incidents=(incident,)
+        )
 
     async def revalidate(self, model_id: str, by: str, why: str = "") -> None:
         """Have a model validated once more, whatever came of it before."""

@@ -138,6 +138,7 @@ def take_complaints(record: Record, rollout: Rollout, seen: Complaints) -> None:
             share = share_at(record, row.started)
             complaints.observe(row.seq, candidate=row.model == rollout.model_id, share=share)
     complaints.seq = max(complaints.seq, seen.upto)
+    complaints.aside = list(seen.aside)
 
 
 def take_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:

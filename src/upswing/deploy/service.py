@@ -20,7 +20,8 @@ from typing import Any
 
 from upswing.deploy import told
 from upswing.deploy.arriving_service import Arrivals, Prove
-from upswing.deploy.ledger_service import LEASE, Ledger, World
+from upswing.deploy.ledger_service import Ledger, Unserved, World
+from upswing.deploy.loading_service import Loads
 from upswing.deploy.looking_service import Looker
 from upswing.deploy.metrics import DeployMetrics
 from upswing.deploy.moves import standby
@@ -30,7 +31,7 @@ from upswing.deploy.record import Record
 from upswing.deploy.rollout import Rollout
 from upswing.deploy.standing import decoded
 from upswing.errors import Denied, Misuse, Rejected, Transient
-from upswing.ports_rollout import NewModel, Superseded
+from upswing.ports_rollout import LEASE, Foreign, NewModel, Superseded
 
 log = logging.getLogger(__name__)
 LOOK_EVERY = timedelta(minutes=5)
@@ -41,6 +42,8 @@ _BREATH_SECONDS = 0.2
 """Between two looks, however much is stored."""
 _CANARY_SECONDS, _WATCH_SECONDS = 0.5, 5.0
 """Real time between two glances, while a canary is out and while none is."""
+_RELEASE_SECONDS = 3.0
+"""For a server to forget a model; one whose requests still end is asked again at the next look."""
 _POLL_SECONDS = 1.0
 _ADMIT_SECONDS = 5.0
 
@@ -53,9 +56,10 @@ class Controller:
         metrics: DeployMetrics | None = None,
     ) -> None:  # fmt: skip
         self.ledger = Ledger(world, policy, base, holder, metrics)
-        self._looker = Looker(self.ledger)
-        self._arrivals = Arrivals(self.ledger, prove)
-        self._operator = Operator(self.ledger, self._arrivals)
+        self._loads = Loads(self.ledger, self.wake)
+        self._looker = Looker(self.ledger, self._loads)
+        self._arrivals = Arrivals(self.ledger, self._loads, prove)
+        self._operator = Operator(self.ledger, self._loads, self._arrivals)
         self.approve, self.pause = self._operator.approve, self._operator.pause
         self.resume, self.rollback = self._operator.resume, self._operator.rollback
         self.override, self.revalidate = self._operator.override, self._operator.revalidate
@@ -64,6 +68,8 @@ class Controller:
         self._renewed: datetime | None = None
         self._glanced: datetime | None = None
         self._stands_by = False
+        self._foreign = ""
+        """What was said of another loop on this bus."""
         self._idle: set[str] = set()
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────
@@ -89,24 +95,54 @@ class Controller:
                 group.create_task(self._admit(), name="controller admits")
                 group.create_task(self._hear(), name="controller hears")
         finally:
-            self._looker.close()
+            self._loads.close()
 
     async def start(self) -> None:
-        """Take the fence; have the baseline reached; serve and judge the others; write the plan."""
+        """Have the baseline served; take the fence; serve and judge the others; write the plan.
+
+        Whoever led before goes on until the baseline is served here.
+        """
+        while not await self._took_over():
+            log.info("another model is the baseline now", extra={"action": "take_over"})
+        self._looked, self._renewed = self.ledger.world.clock(), self.ledger.world.wall()
+        self._stands_by, self._foreign = False, ""
+
+    async def _took_over(self) -> bool:
+        """False: the baseline is another one than was served, so that one is to be loaded first."""
         ledger = self.ledger
+        await ledger.first_on_the_bus()
+        why = await self._refused_baseline()
         async with ledger.lock:
             await ledger.take_over()
-            await self._served_baseline()
+            promoted = (await ledger.read()).promoted
+            if promoted is not None and promoted.model_id in why:
+                with contextlib.suppress(Unserved):  # the one behind it is loaded next
+                    await self._looker.give_up(promoted, why[promoted.model_id])
+            if ledger.standing.baseline not in ledger.served:
+                return False
             await ledger.publish_baseline()
             await self._serve()
             await self._looker.look()
             await self._arrivals.turn()
             await ledger.publish()
-        self._looked, self._renewed = ledger.world.clock(), ledger.world.wall()
-        self._stands_by = False
+        return True
+
+    async def _refused_baseline(self) -> dict[str, str]:
+        """Have the baseline served. A promoted one that never can be gives way: who, and why."""
+        async with self.ledger.lock:
+            standing = await self.ledger.read()
+        try:
+            await self._loads.there(standing.baseline)
+        except Rejected as error:
+            if standing.promoted is None:
+                raise
+            self.ledger.served.pop(standing.baseline, None)
+            return {standing.baseline: str(error)}
+        return {}
 
     async def tick(self) -> None:
         """A regular look at everything, and whose turn it is."""
+        await self._arrivals.prepare()
         async with self.ledger.lock:
             self.ledger.lead()
             await self._looker.look()
@@ -116,10 +152,12 @@ class Controller:
         self._looked = self.ledger.world.clock()
 
     async def glance(self) -> None:
-        """Something is new: look at what has traffic, and at nothing else."""
+        """Something is new: look at what has traffic, and whose turn it is."""
+        await self._arrivals.prepare()
         async with self.ledger.lock:
             self.ledger.lead()
-            if self.ledger.standing.active or self.ledger.standing.promoted:
+            standing = self.ledger.standing
+            if standing.active or standing.promoted or standing.queued:
                 await self._looker.look(regular=False)
                 await self._arrivals.turn()
         self._glanced = self.ledger.world.wall()
@@ -142,41 +180,27 @@ class Controller:
         if standing.promoted is not None:
             behind = standby(standing, standing.promoted)
             names.append(behind.model_id if isinstance(behind, Rollout) else behind)
-        for name in names:
-            try:
-                await self._looker.load(name)
-            except (Transient, Rejected, Misuse) as error:
-                log.warning("%s: %s", name, error, extra={"action": "not_served"})
+        await asyncio.gather(*map(self._tried, names))
 
-    async def _served_baseline(self) -> None:
-        """The baseline has to be served; one that can never be served gives way to the one before it."""
-        ledger = self.ledger
-        standing = await ledger.read()
-        for _ in range(len(standing.rollouts)):
-            promoted = ledger.standing.promoted
-            try:
-                await ledger.ensure(ledger.standing.baseline)
-                break
-            except Rejected as error:
-                if promoted is None:
-                    raise
-                why = str(error)
-            with contextlib.suppress(Rejected):  # the one before it may be no better
-                await self._looker.give_up(promoted, why)
-        await ledger.ensure(ledger.standing.baseline)
+    async def _tried(self, name: str) -> None:
+        try:
+            await self._loads.soon(name)
+        except (Transient, Rejected, Misuse) as error:
+            log.warning("%s: %s", name, error, extra={"action": "not_served"})
 
     async def _tidy(self) -> None:
         """Let servers forget what has had no use since the last look."""
         ledger, standing = self.ledger, self.ledger.standing
-        needed = {standing.baseline, ledger.base, self._arrivals.proving}
+        needed = {standing.baseline, ledger.base, self._arrivals.proving, *self._loads.wanted}
         needed |= {each.model_id for each in standing.rollouts if each.state.value != "succeeded"}
         if standing.promoted is not None:
             behind = standby(standing, standing.promoted)
             needed.add(behind.model_id if isinstance(behind, Rollout) else behind)
         idle = ledger.served.keys() - needed
         for name in sorted(idle & self._idle):
-            with contextlib.suppress(Transient, Rejected):
-                await ledger.world.serving.release(name)
+            with contextlib.suppress(Transient, Rejected, TimeoutError):
+                async with asyncio.timeout(_RELEASE_SECONDS):
+                    await ledger.world.serving.release(name)
                 del ledger.served[name]
         self._idle = set(idle)
 
@@ -242,7 +266,10 @@ class Controller:
         except Superseded as error:
             self.ledger.stand_back()
             self._renewed, self._stands_by = None, True
-            log.warning("%s", error, extra={"action": "stand_back"})
+            if isinstance(error, Foreign):
+                self._tell_foreign(str(error))
+            else:
+                log.warning("%s", error, extra={"action": "stand_back"})
         except Transient as error:
             log.warning("%s", error, extra={"action": "controller"})
         except Rejected as error:
@@ -250,6 +277,12 @@ class Controller:
         except (Misuse, Denied, OSError) as error:
             log.error("the controller goes on without it: %s", error, extra={"action": "alert"})  # noqa: TRY400 - it is a sentence
         return None
+
+    def _tell_foreign(self, sentence: str) -> None:
+        """Call a person, once for each loop that is in the way."""
+        if sentence != self._foreign:
+            self._foreign = sentence
+            self.ledger.alert("foreign_plan", "the traffic plan", sentence)
 
     # ── operators ────────────────────────────────────────────────────────────────────────────
 

@@ -29,6 +29,8 @@ class Answer:
     content: str = ""
     reasoning: str = ""
     calls: list[Call] = field(default_factory=list)
+    text: str = ""
+    """What the model wrote before calls were read out of it, where the server tells that."""
     finish: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -94,6 +96,7 @@ def _note(answer: Answer, tree: Tree, choice: Tree) -> None:
     """What chunks and whole answers say in the same place."""
     answer.answer_id = answer.answer_id or str(tree.get("id") or "")
     answer.finish = str(choice.get("finish_reason") or answer.finish)
+    answer.text = _words(choice.get("text")) or answer.text
     prompt_ids = _ids(tree.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
     answer.prompt_ids = prompt_ids or answer.prompt_ids
     usage = tree.get("usage") or {}

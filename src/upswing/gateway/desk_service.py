@@ -150,7 +150,7 @@ class Paths:
         except asyncio.CancelledError:
             client.abort()
             raise
-        except Exception:
+        except Exception:  # whatever broke, this client hears of it and the others go on
             log.exception("request failed", extra={"action": "request_failed"})
             told = refusal(500, "Something of ours broke; the log says what.", "server_error")
         keep = request.keep and request.chunked

@@ -11,11 +11,25 @@ NOBODY = ""
 
 
 class Keys:
-    """The clients' keys."""
+    """The clients' keys: those that the gateway was started with, and those that the loop tells of."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """`names`: key → whose it is; none: everybody who reaches the port may ask."""
         self._names = {sha256(key.encode()).digest(): name for key, name in names.items()}
+        self._learnt: Mapping[bytes, str] = {}
+
+    def learn(self, names: Mapping[bytes, str]) -> None:
+        """`names`: sha256 of a key → whose it is; what was learnt before and is not among them is over.
+
+        >>> keys = Keys({"sk-1": "ann"})
+        >>> keys.learn({sha256(b"sk-2").digest(): "bob"})
+        >>> keys.owner(b"Bearer sk-1"), keys.owner(b"Bearer sk-2")
+        ('ann', 'bob')
+        >>> keys.learn({})
+        >>> keys.owner(b"Bearer sk-1"), keys.owner(b"Bearer sk-2")
+        ('ann', None)
+        """
+        self._learnt = dict(names)
 
     def owner(self, authorization: bytes | None) -> str | None:
         """The name behind an `Authorization` header; None when it has none.
@@ -26,8 +40,10 @@ class Keys:
         """
         if not self._names:
             return NOBODY
-        given = bearer(authorization)
-        return self._names.get(sha256(given).digest()) if given else None
+        if not (given := bearer(authorization)):
+            return None
+        hashed = sha256(given).digest()
+        return self._names.get(hashed) or self._learnt.get(hashed)
 
 
 def bearer(authorization: bytes | None) -> bytes:

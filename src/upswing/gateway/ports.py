@@ -34,6 +34,14 @@ class PinBoard(Protocol):
         ...
 
 
+class KeyRing(Protocol):
+    """Knows whose keys work, and nobody's key."""
+
+    async def keys(self) -> Mapping[bytes, str]:
+        """sha256 of each key that may ask here → whose it is; `Transient` when nobody can say."""
+        ...
+
+
 class Desk(Protocol):
     """Carries out what an operator asks: the controller.
 

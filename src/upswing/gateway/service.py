@@ -72,7 +72,7 @@ class Gateway:
         self.recorder = Recorder(
             keeper, limits, now=monotonic, wall=lambda: clock().timestamp()
         )  # fmt: skip
-        known = Keys(keys or {})
+        self.keys = known = Keys(keys or {})
         self._chat = Chat(
             limits=limits, allowance=allowance, keys=known, traffic=self.traffic, ways=self._ways,
             recorder=self.recorder, tally=self.tally, new_id=new_id,

@@ -9,7 +9,8 @@
 | clients' keys              |              | `UPSWING_GATEWAY_KEYS`, and the loop's key | made at its first start |
 | keys of models' servers    |              | `UPSWING_BACKEND_KEYS`, `OPENAI_API_KEY`, `WANDB_API_KEY` |    |
 
-The first that says something counts. A key belongs to the address beside it: the loop's key is never
+Beside those keys, the ones that `upswing keys` makes work here, if the loop is known and its key is
+an operator's. The first that says something counts. A key belongs to the address beside it: the loop's key is never
 sent to an address that somebody else named.
 """
 

@@ -55,8 +55,9 @@ def observation_of(news: Sequence[Tree], *, first: bool) -> Tree:
 
 
 def action_of(answer: Answer) -> Tree:
-    """What the agent did: it called, or it answered."""
-    said = {"raw_response": answer.content} if answer.content else {}
+    """What the agent did: it called, or it answered; in the model's own words, where they are known."""
+    words = answer.text or answer.content
+    said = {"raw_response": words} if words else {}
     match answer.calls:
         case []:
             return {"type": "response", "raw_response": answer.content}

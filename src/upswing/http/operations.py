@@ -27,6 +27,8 @@ from upswing.redact.identity import identity
 OPERATOR = frozenset({"operator"})
 READER = frozenset({"reader", "operator"})
 SCOPES = ("agent", "operator", "reader")
+ASKING = frozenset({"agent", "operator"})
+"""Whose keys open a gateway."""
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
 _NOT_FOUND = {404: ("There is no such thing.", Problem)}
 
@@ -68,6 +70,18 @@ class KeyInfo(msgspec.Struct, frozen=True):
 
 class KeyList(msgspec.Struct, frozen=True):
     keys: list[KeyInfo]
+
+
+class KeyHash(msgspec.Struct, frozen=True):
+    """A key that may ask models, as a gateway knows it."""
+
+    name: str
+    sha256: str
+    """In hexadecimal digits."""
+
+
+class KeyHashes(msgspec.Struct, frozen=True):
+    keys: list[KeyHash]
 
 
 class OptOut(msgspec.Struct, frozen=True):
@@ -165,6 +179,8 @@ class Operations:
                   answers={202: ("It was taken this time.", Accepted), **_NOT_FOUND,
                            409: ("It conflicts.", Problem), 413: ("Too large.", Problem), **bad}),
             Route("GET", "/v1/keys", "All keys.", self.keys, OPERATOR, answers={200: ("They.", KeyList)}),
+            Route("GET", "/v1/keys/hashes", "What gateways know their clients by.", self.key_hashes, OPERATOR,
+                  answers={200: ("Keys that work and may ask models.", KeyHashes)}),
             Route("POST", "/v1/keys", "Make a key.", self.add_key, OPERATOR,
                   takes={JSON: _NEW_KEY}, answers={201: ("Shown once.", MadeKey), **bad}),
             Route("DELETE", "/v1/keys/{key_id}", "Revoke a key.", self.revoke, OPERATOR, params=key,
@@ -238,6 +254,15 @@ class Operations:
             for key in self._keys.list()
         ]
         return answer(200, KeyList(found))
+
+    async def key_hashes(self, _: Request) -> Response:
+        await self._keys.load()
+        found = [
+            KeyHash(key.name, hashed.hex())
+            for hashed, key in self._keys.working().items()
+            if key.scope in ASKING
+        ]
+        return answer(200, KeyHashes(found))
 
     async def add_key(self, request: Request) -> Response:
         try:

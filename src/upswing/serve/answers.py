@@ -6,18 +6,21 @@
 | `return_token_ids`              | `choices[0].token_ids`             | the same, new ones only        |
 |                                 | `prompt_token_ids`                 | in the first chunk             |
 | `stream_options.include_usage`  | (`usage` is always there)          | in a last chunk of its own     |
+| `tools`, and the model calls    | `choices[0].message.tool_calls`    | in one chunk, before the last  |
+| and `return_token_ids`          | `choices[0].text`: what it wrote   | in the last chunk              |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from upswing.serve.asked import Asked
 from upswing.serve.ports import Piece
+from upswing.serve.tool_calls import Call, Heard, Listener, names_of, read_calls
 
 Tree = dict[str, Any]
 DONE = b"data: [DONE]\n\n"
@@ -58,15 +61,19 @@ def whole(stamp: Stamp, asked: Asked, pieces: Sequence[Piece]) -> bytes:
     cost = Cost()
     for piece in pieces:
         cost.add(piece)
+    text, tools = "".join(piece.text for piece in pieces), asked.prompt.tools
+    heard = read_calls(text, names_of(tools)) if tools else Heard(text)
+    finish = pieces[-1].finish if pieces else None
     choice: Tree = {
         "index": 0,
-        "message": {"role": "assistant", "content": "".join(piece.text for piece in pieces)},
+        "message": _message(stamp, heard),
         "logprobs": _logprobs(asked, pieces),
-        "finish_reason": pieces[-1].finish if pieces else None,
+        "finish_reason": _CALLED if heard.calls else finish,
     }
     tree = {**_top(stamp, "chat.completion"), "choices": [choice], "usage": cost.told()}
     if asked.token_ids:
         choice["token_ids"] = [id_ for piece in pieces for id_ in piece.token_ids]
+        choice |= {"text": text} if heard.calls else {}
         tree["prompt_token_ids"] = _prompt_ids(pieces)
     return msgspec.json.encode(tree)
 
@@ -77,6 +84,8 @@ class Chunks:
     def __init__(self, stamp: Stamp, asked: Asked) -> None:
         self._stamp, self._asked = stamp, asked
         self._begun = False
+        tools = asked.prompt.tools
+        self._listener = Listener(names_of(tools)) if tools else None
         self.cost = Cost()
 
     def of(self, piece: Piece) -> bytes:
@@ -88,8 +97,14 @@ class Chunks:
             first: Tree = {"role": "assistant", "content": ""}
             more = {"prompt_token_ids": _prompt_ids([piece])} if self._asked.token_ids else {}
             events.append(self._event({"index": 0, "delta": first, "finish_reason": None}, more))
-        if self._shows(piece):
-            events.append(self._event(self._choice(piece), {}))
+        heard = self._heard(piece)
+        if heard.calls:
+            delta: Tree = {"content": heard.content} if heard.content else {}
+            delta |= {"tool_calls": _calls(self._stamp, heard.calls, numbered=True)}
+            events.append(self._event({"index": 0, "delta": delta, "finish_reason": None}, {}))
+            events.append(self._event(self._last_choice(piece), {}))
+        elif self._shows(shown := replace(piece, text=heard.content)):
+            events.append(self._event(self._choice(shown), {}))
         return b"".join(events)
 
     def end(self) -> bytes:
@@ -97,6 +112,23 @@ class Chunks:
             return DONE
         tree = {**_top(self._stamp, _CHUNK), "choices": [], "usage": self.cost.told()}
         return _data(tree) + DONE
+
+    def _heard(self, piece: Piece) -> Heard:
+        """What this piece shows; at the end, with the calls of the whole answer."""
+        if self._listener is None:
+            return Heard(piece.text)
+        shown = self._listener.hear(piece.text)
+        if piece.finish is None:
+            return Heard(shown)
+        rest = self._listener.end()
+        return Heard(shown + rest.content, rest.calls)
+
+    def _last_choice(self, piece: Piece) -> Tree:
+        """Of an answer that calls."""
+        choice = self._choice(replace(piece, text="")) | {"finish_reason": _CALLED}
+        if self._asked.token_ids and self._listener:
+            choice["text"] = self._listener.text
+        return choice
 
     def _shows(self, piece: Piece) -> bool:
         shown = self._asked.token_ids or self._asked.prompt.top_logprobs is not None
@@ -134,7 +166,36 @@ def models(names: Iterable[str], base: str, created: int) -> bytes:
     return msgspec.json.encode({"object": "list", "data": data})
 
 
-_CHUNK = "chat.completion.chunk"
+_CHUNK, _CALLED = "chat.completion.chunk", "tool_calls"
+
+
+def call_id(answer_id: str, number: int) -> str:
+    """What the client names a call by when it brings the result.
+
+    >>> call_id("chatcmpl-7f", 0)
+    'call_7f_0'
+    """
+    return f"call_{answer_id.removeprefix('chatcmpl-')}_{number}"
+
+
+def _message(stamp: Stamp, heard: Heard) -> Tree:
+    if not heard.calls:
+        return {"role": "assistant", "content": heard.content}
+    calls = _calls(stamp, heard.calls, numbered=False)
+    return {"role": "assistant", "content": heard.content or None, "tool_calls": calls}
+
+
+def _calls(stamp: Stamp, calls: Sequence[Call], *, numbered: bool) -> list[Tree]:
+    """As OpenAI has them; in a stream each says which it is."""
+    return [
+        {
+            **({"index": number} if numbered else {}),
+            "id": call_id(stamp.answer_id, number),
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments},
+        }
+        for number, call in enumerate(calls)
+    ]
 
 
 def _top(stamp: Stamp, kind: str) -> Tree:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from upswing.errors import Misuse, Reason, UpswingError
-from upswing.serve.answers import Chunks, Stamp, whole
+from upswing.serve.answers import Chunks, Stamp, call_id, whole
 from upswing.serve.asked import Asked, BadRequest, read_asked
 from upswing.serve.door_service import (
     Gone,
@@ -24,6 +25,8 @@ from upswing.serve.limits import Limits
 from upswing.serve.metrics import Tally
 from upswing.serve.ports import Engine, Piece
 from upswing.serve.problems import BROKEN, FULL, Problem, problem_of
+from upswing.serve.tool_calls import names_of, read_calls
+from upswing.serve.words import Words
 
 
 class Chat:
@@ -35,6 +38,7 @@ class Chat:
     ) -> None:  # fmt: skip
         self._engine, self._limits, self._tally = engine, limits, tally
         self._clock, self._new_id = clock, new_id
+        self._words = Words()
         self.under_way = 0
         self.closing: Problem | None = None
         """Once it closes: what is told to whoever comes now."""
@@ -60,7 +64,9 @@ class Chat:
         limit = self._limits.body_bytes
         if (body := await body_of(scope, receive, limit)) is None:
             raise BadRequest(f"The body may have {limit} bytes.", reason=Reason.TOO_LARGE)
-        return read_asked(body)
+        asked = read_asked(body)
+        told = [self._words.restored(message) for message in asked.prompt.messages]
+        return replace(asked, prompt=replace(asked.prompt, messages=told))
 
     async def _admitted(self, asked: Asked, receive: Receive, send: Send) -> str:
         if self.closing is not None:
@@ -76,23 +82,26 @@ class Chat:
         return "answered"
 
     async def _answer(self, asked: Asked, send: Send) -> None:
-        model = asked.prompt.model
-        stamp = Stamp(f"chatcmpl-{self._new_id()}", int(self._clock()), model)
+        stamp = Stamp(f"chatcmpl-{self._new_id()}", int(self._clock()), asked.prompt.model)
+        answer = _Answer(asked, stamp)
         made: Any = self._engine.generate(asked.prompt)  # an async generator, as promised
         async with aclosing(made) as pieces:
             if asked.stream:
-                await self._streamed(pieces, model, Chunks(stamp, asked), Stream(send))
+                await self._streamed(pieces, answer, Stream(send))
             else:
-                said = [self._noted(piece, model) async for piece in pieces]
-                await reply(send, 200, whole(stamp, asked, said))
+                async for piece in pieces:
+                    self._note(piece, answer)
+                await reply(send, 200, whole(stamp, asked, answer.said))
 
     async def _streamed(
-        self, pieces: AsyncIterator[Piece], model: str, chunks: Chunks, stream: Stream
+        self, pieces: AsyncIterator[Piece], answer: _Answer, stream: Stream
     ) -> None:
         """What is wrong before the first piece is an answer of its own; later, the last word."""
+        chunks = Chunks(answer.stamp, answer.asked)
         try:
             async for piece in pieces:
-                await stream.write(chunks.of(self._noted(piece, model)))
+                self._note(piece, answer)
+                await stream.write(chunks.of(piece))
         except UpswingError as error:
             if not stream.begun:
                 raise
@@ -100,10 +109,25 @@ class Chat:
             raise Broken from error
         await stream.write(chunks.end(), last=True)
 
-    def _noted(self, piece: Piece, model: str) -> Piece:
+    def _note(self, piece: Piece, answer: _Answer) -> None:
+        """Count it; at the end, keep what was written, before the client can come back with it."""
+        model, tools = answer.stamp.model, answer.asked.prompt.tools
         self._tally.prompt_tokens[model] += len(piece.prompt_token_ids or ())
         self._tally.completion_tokens[model] += len(piece.token_ids)
-        return piece
+        answer.said.append(piece)
+        if piece.finish and tools:
+            text = "".join(each.text for each in answer.said)
+            if (heard := read_calls(text, names_of(tools))).calls:
+                self._words.note(call_id(answer.stamp.answer_id, 0), text, heard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """An answer on its way."""
+
+    asked: Asked
+    stamp: Stamp
+    said: list[Piece] = field(default_factory=list)
 
 
 class Broken(UpswingError):

@@ -97,7 +97,7 @@ class ModelServer:
 
         try:
             await handler(scope, receive, sent)  # type: ignore[arg-type]  # a dict is mutable
-        except Exception:
+        except Exception:  # whatever broke, this client hears of it and the others go on
             log.exception("request failed", extra={"action": "request_failed"})
             if begun:
                 raise

@@ -71,15 +71,15 @@ class Spelling:
         if found:
             self.stopped, self._held = True, ""
             return whole[: min(found)]
-        kept = max(_overlap(whole, stop) for stop in self._stops)
+        kept = max(overlap(whole, stop) for stop in self._stops)
         self._held = whole[len(whole) - kept :]
         return whole[: len(whole) - kept]
 
 
-def _overlap(text: str, stop: str) -> int:
+def overlap(text: str, stop: str) -> int:
     """How much of the end of the text is a beginning of the stop text.
 
-    >>> _overlap("go ST", "STOP"), _overlap("go", "STOP")
+    >>> overlap("go ST", "STOP"), overlap("go", "STOP")
     (2, 0)
     """
     longest = min(len(text), len(stop) - 1)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from upswing.adapters.bases import Base, resolve
-from upswing.adapters.models import hidden_size, load, reference, trainable
+from upswing.adapters.models import hidden_size, load, reference, set_threads, trainable
 from upswing.train.credit import Signal, signal_of
 from upswing.train.example import Example
 from upswing.train.learner import Learner
@@ -53,12 +53,11 @@ class Session:
             self._channel.tell(msgspec.json.decode(done.read_bytes(), type=Done))
             return
         torch.manual_seed(self._recipe.seed)
-        if self._spec.threads:
-            torch.set_num_threads(self._spec.threads)
         self._team = make_team(self._recipe)
         self._channel.doing = "loading the base"
         base = resolve(self._spec.base_model, Path(self._spec.cache))
         model, tokenizer = load(base, device=self._team.device)
+        set_threads(model, self._spec.threads)
         self._channel.doing = "encoding"
         data = material(self._folder / "samples.jsonl", tokenizer, self._recipe, self._spec.drop)
         if not data.train:

@@ -5,6 +5,8 @@
 | `task_context.task_id`           | the task; attempts at it are compared                         |
 | `metadata.scenario_id`           | the task again: with the window it makes the group            |
 | `metadata.outcome`               | completed, or partial with its share, or failed               |
+| `metadata.environment.pnl`       | what was earned, in a world of money                          |
+| `metadata.infra_error`           | the world's own tools failed: kept, and not trained on        |
 | `metadata.tokens`                | per turn the ids new since the turn before, those of the      |
 |                                  | prompt first; the logprobs belong to the last of them         |
 
@@ -20,6 +22,7 @@ from uuid import UUID, uuid5
 
 from upswing.contracts import Trajectory, from_builtins
 from upswing.worlds.episode import Episode, Step
+from upswing.worlds.world import Outcome
 
 Tree = dict[str, Any]
 
@@ -107,7 +110,8 @@ def _metadata(episode: Episode, window_id: str) -> Tree:
         "total_tokens": len(episode.ids),
         "window_id": window_id,
         "scenario_id": episode.task.task_id,
-        "outcome": _outcome(episode),
+        "outcome": outcome_of(episode.outcome),
+        **about_of(episode.outcome),
         "tokens": [
             {
                 "turn_id": number,
@@ -119,10 +123,27 @@ def _metadata(episode: Episode, window_id: str) -> Tree:
     }
 
 
-def _outcome(episode: Episode) -> Tree:
-    """Partial work counts as the reward stage counts it: half for trying, the rest by its share."""
-    outcome = episode.outcome
-    if outcome.success:
+def about_of(outcome: Outcome) -> Tree:
+    """What else the trajectory's metadata says of its end.
+
+    >>> about_of(Outcome(True, 1.0, "Sold.", pnl=1.5))
+    {'environment': {'pnl': 1.5}}
+    """
+    told: Tree = {"infra_error": True} if outcome.fault else {}
+    if outcome.pnl is not None:
+        told["environment"] = {"pnl": outcome.pnl}
+    if outcome.truth is not None:
+        told["ground_truth"] = {"told": outcome.truth}
+    return told
+
+
+def outcome_of(outcome: Outcome) -> Tree:
+    """How the reward stage is told: partial work counts half for trying, the rest by its share.
+
+    >>> outcome_of(Outcome(True, 0.5, "It took a second try."))
+    {'status': 'partial', 'share': 0.5}
+    """
+    if outcome.success and outcome.score >= 1:
         return {"status": "completed", "share": 1.0}
     if outcome.score > 0:
         return {"status": "partial", "share": outcome.score}

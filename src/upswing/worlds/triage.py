@@ -97,8 +97,8 @@ class Triage:
     >>> ticket = desk.training[0]
     >>> ticket.text, ticket.answer
     ('hi my black camera failed today and i am happy', 'repair')
-    >>> desk.outcome(desk.step(desk.reset(ticket), ticket.answer))
-    Outcome(success=True, score=1.0, sentence='The case is closed.')
+    >>> desk.outcome(desk.step(desk.reset(ticket), ticket.answer)).sentence
+    'The case is closed.'
     """
 
     seed: int = 0

@@ -43,6 +43,14 @@ class Outcome:
     """How much of the task is done, from 0 to 1."""
     sentence: str
     """What the world says about it, for the record; the agent does not see it."""
+    fault: bool = False
+    """The world's own infrastructure failed, so the agent is not to blame."""
+    mood: Literal["pleased", "corrected", "gave_up"] | None = None
+    """What the user in the world thought of it, where there is one who says so."""
+    pnl: float | None = None
+    """What was earned or lost, in a world of money."""
+    truth: str | None = None
+    """What would have been right, for a judge's eyes only."""
 
 
 T = TypeVar("T", bound=Task)

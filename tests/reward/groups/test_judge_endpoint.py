@@ -4,10 +4,12 @@ import asyncio
 import json
 import logging
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from judge_doubles import Endpoint, ObedientJudge, answer, body, completion, group, judged
+from tests.support import until
 
 from upswing.adapters.judge_cache import JudgeCache, MemoryJudgeCache
 from upswing.adapters.openai import OpenAI, model_at
@@ -132,6 +134,19 @@ async def test_a_slow_endpoint_is_given_up_and_tried_again():
     assert not verdict.judged
     assert "did not answer in 0.2 s" in verdict.reason
     assert len(endpoint.requests) == 3
+
+
+async def test_slow_judges_take_no_thread_that_others_need():
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+    async with Endpoint(*[3600.0] * 4) as endpoint:
+        ask = client(endpoint)
+        slow = [asyncio.create_task(ask([{"role": "user", "content": "?"}])) for _ in range(4)]
+        await until(lambda: len(endpoint.requests) == 4, what="only some are asked at once")
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(lambda: "done") == "done"
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
 
 
 async def test_a_judge_that_hangs_is_left_and_its_price_assumed():

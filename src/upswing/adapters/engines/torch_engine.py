@@ -29,6 +29,7 @@ from upswing.adapters.engines.fitness import context_of, ends_of, layers_of, pro
 from upswing.adapters.engines.lane import Counts, Lane, Said, Speaker
 from upswing.adapters.engines.reading import Read, Reader
 from upswing.adapters.engines.stock import Stock
+from upswing.adapters.models import set_threads
 from upswing.errors import Conflict, Misuse, Transient, UpswingError
 from upswing.serve.ports import Load, Piece, Prompt
 from upswing.serve.schedule import joining, seats_for
@@ -48,7 +49,7 @@ class TorchEngine:
     ) -> None:  # fmt: skip
         """`seats`: requests in the batch, as far as what they have read fits into `memory_bytes`.
 
-        `budget`: tokens of prompts that a model reads in a turn. `threads`: None leaves it to torch.
+        `budget`: tokens of prompts that a model reads in a turn. `threads`: None takes what suits the model.
         """
         self.base, self._base = base.name, base
         self._seats, self._budget, self._memory = seats, budget, memory_bytes
@@ -75,10 +76,9 @@ class TorchEngine:
         return await asyncio.to_thread(cls, base, **options)
 
     def _open(self, threads: int | None) -> None:
-        if threads:
-            torch.set_num_threads(threads)
         self._stock = Stock(self._base)
         model, tokenizer = self._stock.base, self._stock.tokenizer
+        set_threads(model, threads)
         self._ends, self._layers = ends_of(model, tokenizer), layers_of(model)
         token_bytes = prove(model, self._layers, self.base)
         self._reader = Reader(tokenizer, context_of(model))

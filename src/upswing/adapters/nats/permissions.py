@@ -10,7 +10,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from upswing.contracts.topics import ROLES, STATUS_ENQUIRY, STREAMS, TOPICS
+from upswing.contracts.topics import (
+    FEEDBACKS,
+    ROLES,
+    STATUS_ENQUIRY,
+    STREAMS,
+    TOPICS,
+    TRAINING,
+    TRAJECTORIES,
+)
 
 OPERATOR = "operator"
 """The loop itself when all stages run in one process: it also makes and repairs the streams."""
@@ -39,8 +47,7 @@ def permissions_of(role: str) -> Permissions:
     for topic in hears:
         if topic.stream:
             api += _consuming(topic.stream, topic.subject, role)
-    if role == "collector":
-        api += [f"$JS.API.STREAM.MSG.DELETE.{name}" for name in ("RL_TRAJECTORIES", "RL_FEEDBACK")]
+    api += [f"$JS.API.STREAM.MSG.DELETE.{name}" for name in _ERASES.get(role, ())]
     boards = _BOARDS.get(role, Permissions((), ()))
     return Permissions(
         tuple(dict.fromkeys([*says, *api, *boards.publish])),
@@ -49,6 +56,8 @@ def permissions_of(role: str) -> Permissions:
     )
 
 
+_ERASES = {"collector": (TRAJECTORIES, FEEDBACKS), "trainer": (TRAINING,)}
+"""Streams of which a role erases raw messages that it has taken, or refused for what they hold."""
 _BOARDS = {
     # The traffic plan is read, and never written; counts and assignments are told and heard.
     "gateway": Permissions(

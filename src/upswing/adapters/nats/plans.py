@@ -1,9 +1,10 @@
 """How does the controller's plan reach the gateways, and how do their counts reach the controller?
 
-    write ─▶ read what is stored ─▶ a higher fence? ─▶ Superseded
+    write ─▶ read what is stored ─▶ another store's, and kept up? ─▶ Foreign
+                                ├─▶ a higher fence? ─▶ Superseded
                                 └─▶ replace exactly that revision ─▶ somebody was quicker? ─▶ read again
 
-So of two controllers only the newer one writes, whatever either believes. Counts are heard as they are
+So of two controllers only the newer one writes, and of two loops the first, whatever either believes. Counts are heard as they are
 put; every half minute all of them are read anew, in case one was missed.
 """
 
@@ -28,7 +29,7 @@ from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.traffic import PLAN, TALLY, TRAFFIC, bucket, make_buckets
 from upswing.contracts.traffic import Plan, Tally, read_plan, read_tally, write_plan
 from upswing.errors import Rejected, Transient
-from upswing.ports_rollout import Superseded
+from upswing.ports_rollout import refuse
 
 log = logging.getLogger(__name__)
 _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError, NotFoundError)
@@ -53,17 +54,14 @@ class PlanBoard:
     # ── the plan ─────────────────────────────────────────────────────────────────────────────
 
     async def write(self, plan: Plan) -> None:
-        """Replace the plan; `Superseded` when a newer controller has written."""
+        """Replace the plan; `Superseded` when somebody else writes it."""
         raw = write_plan(plan)
         self._there()
         try:
             plans = await self._bucket(TRAFFIC)
             for _ in range(_TRIES):
                 revision, held = await self._stored(plans)
-                if held is not None and held.fence > plan.fence:
-                    raise Superseded(
-                        f"A newer controller writes the traffic plan (fence {held.fence}, not {plan.fence})."
-                    )
+                refuse(held, plan)
                 with contextlib.suppress(KeyWrongLastSequenceError):
                     await plans.update(PLAN, raw, last=revision)
                     return
@@ -131,14 +129,19 @@ class PlanBoard:
         return dict(self._tallies)
 
     async def _read_all(self) -> None:
+        """All there are; those of gateways that are long dead are there no more."""
+        gone = set(self._tallies)
         watcher = await (await self._bucket(TALLY)).watchall()
         try:
             async for entry in watcher:
                 if entry is None:  # that was all
                     break
                 self._note(entry.key, entry.value or b"")
+                gone.discard(entry.key)
         finally:
             await watcher.stop()  # type: ignore[no-untyped-call]
+        for gateway in gone:
+            self._tallies.pop(gateway, None)
 
     def _note(self, gateway: str, raw: bytes) -> None:
         if not raw:

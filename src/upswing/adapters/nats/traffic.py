@@ -3,7 +3,8 @@
 | bucket       | key                  | value                                      | written by        |
 |--------------|----------------------|--------------------------------------------|-------------------|
 | `rl_traffic` | `plan`               | the traffic plan                           | the controller    |
-| `rl_tally`   | a gateway's instance | its counts, which only rise                | that gateway      |
+| `rl_tally`   | a gateway's instance | its counts, which only rise; forgotten in  | that gateway      |
+|              |                      | a day unless they are told again           |                   |
 | `rl_pins`    | an episode's hash    | the model that it got; forgotten in a day  | several gateways  |
 
 A write is heard at once as a plain message on the key's subject. A message that the bucket then
@@ -33,7 +34,8 @@ from upswing.errors import Transient
 
 log = logging.getLogger(__name__)
 TRAFFIC, TALLY, PINS, PLAN = "rl_traffic", "rl_tally", "rl_pins", "plan"
-_PIN_SECONDS = 24 * 3600.0
+_PIN_SECONDS = TALLY_SECONDS = 24 * 3600.0
+"""Without a word of it, an episode is over, and a gateway is dead: none comes back by that name."""
 _POLL_SECONDS = 2.0
 """How long a plan can go unheard whose nudge was lost."""
 _SETTLE = (0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
@@ -43,20 +45,32 @@ _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError, NotFoundErro
 
 
 async def bucket(bus: Bus, name: str, ttl: float | None = None) -> KeyValue:
-    """The bucket, made if need be; a gateway may not."""
+    """The bucket, made or given its time to live if need be; a gateway may not."""
     try:
         try:
-            return await bus.js.key_value(name)
+            held = await bus.js.key_value(name)
         except BucketNotFoundError:
             return await bus.js.create_key_value(bucket=name, history=1, ttl=ttl)
+        if ttl is not None:
+            await _aged(bus, name, ttl)
+        return held  # noqa: TRY300 - what can fail stands before it
     except _AWAY as error:
         raise Transient(f"The bus has no bucket {name} just now: {error!r}.") from error
+
+
+async def _aged(bus: Bus, name: str, ttl: float) -> None:
+    """One that an older version made may keep everything for ever."""
+    config = (await bus.js.stream_info(f"KV_{name}")).config
+    if config.max_age != ttl:
+        window = min(ttl, config.duplicate_window or ttl)
+        await bus.js.update_stream(config.evolve(max_age=ttl, duplicate_window=window))
+        log.info("bucket %s forgets after %g s", name, ttl, extra={"action": "bucket"})
 
 
 async def make_buckets(bus: Bus) -> None:
     """All three, before a gateway looks for them: the loop does that when it starts."""
     await bucket(bus, TRAFFIC)
-    await bucket(bus, TALLY)
+    await bucket(bus, TALLY, TALLY_SECONDS)
     await bucket(bus, PINS, _PIN_SECONDS)
 
 

@@ -35,6 +35,11 @@ class Decisions:
         row = await self._database.read(lambda tx: tx.row(sql, (decision_id,)))
         return _decision(row) if row else None
 
+    async def newest(self) -> datetime | None:
+        """When the newest was made."""
+        row = await self._database.read(lambda tx: tx.row("SELECT MAX(decided_us) FROM decisions"))
+        return moment(int(row[0])) if row and row[0] is not None else None
+
     async def list(
         self, stage: str | None = None, since: datetime | None = None, limit: int = 100
     ) -> list[Decision]:

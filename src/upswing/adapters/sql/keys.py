@@ -54,6 +54,10 @@ class Keys:
     def list(self) -> list[ApiKey]:
         return sorted(self._by_hash.values(), key=lambda key: key.created)
 
+    def working(self) -> dict[bytes, ApiKey]:
+        """Hash → key, of those that are not revoked."""
+        return {hashed: key for hashed, key in self._by_hash.items() if key.revoked is None}
+
     async def add(self, key_id: str, name: str, scope: str, key: str, now: datetime) -> None:
         """Remember a key; adding the same key again changes nothing."""
         values = (key_id, name, scope, digest(key), micros(now))

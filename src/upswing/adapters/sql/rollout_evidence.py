@@ -16,10 +16,11 @@ import msgspec
 from upswing.adapters.sql.database import Row, Tx
 from upswing.adapters.sql.store import moment
 from upswing.ports import may_speak
-from upswing.ports_rollout import Complaints, Earned, Rewards, SeenComplaint, SeenReward
+from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenComplaint, SeenReward
 
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
+_FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us FROM feedback"
 _SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.door = 'nats'"
 """A gateway records by the bus: what comes by HTTP only says that it was one."""
 
@@ -78,26 +79,29 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
     return Rewards(tuple(seen), rows[-1][0] if rows else seq, more=len(rows) == limit)
 
 
-def complaints_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Complaints:
-    """The next first complaints about these models; one whose trajectory may still come is waited for."""
-    sql = (
-        "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us FROM feedback "
-        "WHERE seq > ? ORDER BY seq LIMIT ?"
+def complaints_after(
+    tx: Tx, seq: int, models: Sequence[str], limit: int, aside: Sequence[int] = ()
+) -> Complaints:
+    """The next first complaints about these models; one whose trajectory may still come is put aside."""
+    news = tx.rows(f"{_FEEDBACK} WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit))
+    marks = ", ".join("?" * len(aside))
+    waited = (
+        tx.rows(f"{_FEEDBACK} WHERE seq IN ({marks}) ORDER BY seq", tuple(aside)) if aside else []
     )
-    rows = tx.rows(sql, (seq, limit))
     last = tx.row("SELECT MAX(stored_us) FROM feedback")
     stale = (last[0] if last and last[0] is not None else 0) - _PATIENCE_US
     seen: list[SeenComplaint] = []
-    upto = seq
-    for row in rows:
-        if _negative(row[1]) and (row[2] or row[3]):
-            target = _target(tx, row)
-            if target is None and row[6] > stale:
-                return Complaints(tuple(seen), upto)
-            if target is not None and (found := _complaint(tx, row, target, models)):
-                seen.append(found)
-        upto = row[0]
-    return Complaints(tuple(seen), upto, more=len(rows) == limit)
+    waiting: list[int] = []
+    for row in (*waited, *news):
+        if not _negative(row[1]) or not (row[2] or row[3]):
+            continue
+        target = _target(tx, row)
+        if target is not None and (found := _complaint(tx, row, target, models)):
+            seen.append(found)
+        elif target is None and row[6] > stale:
+            waiting.append(row[0])
+    upto = news[-1][0] if news else seq
+    return Complaints(tuple(seen), upto, len(news) == limit, tuple(waiting[-MOST_ASIDE:]))
 
 
 def earned(tx: Tx, model_id: str, most: int) -> Earned:

@@ -1,4 +1,4 @@
-"""Which tables hold rollouts, what they have shown, and who leads? One migration of `schema`."""
+"""Which tables hold rollouts, what they have shown, and who leads? Two migrations of `schema`."""
 
 from __future__ import annotations
 
@@ -52,5 +52,13 @@ ROLLOUTS: tuple[str, ...] = (
         holder TEXT NOT NULL,
         beat_us {big} NOT NULL,
         held_us {big}
+    )""",
+)
+
+ORIGIN: tuple[str, ...] = (
+    # The name of this store, made when a controller first leads on it: plans bear it.
+    """CREATE TABLE origin (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL
     )""",
 )

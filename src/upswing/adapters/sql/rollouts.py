@@ -77,6 +77,18 @@ class Rollouts:
     async def leader(self) -> Leader | None:
         return await self._database.read(_leader)
 
+    async def origin(self, new: str) -> str:
+        """The name of this store, which never changes: `new`, if it has none yet."""
+
+        def unit(tx: Tx) -> str:
+            tx.execute(
+                "INSERT INTO origin (id, name) VALUES (1, ?) ON CONFLICT (id) DO NOTHING", (new,)
+            )
+            ((name,),) = tx.rows("SELECT name FROM origin WHERE id = 1")
+            return str(name)
+
+        return await self._database.write(unit)
+
     async def beat(self, fence: int, now: datetime, held: datetime | None) -> None:
         """The leader lives; with `held`, its plan holds at that time of ramps."""
         sql = "UPDATE controller SET beat_us = ?, held_us = COALESCE(?, held_us) WHERE fence = ?"
@@ -156,9 +168,9 @@ class Rollouts:
         return await self._database.read(lambda tx: rewards_after(tx, seq, models, limit))
 
     async def complaints_after(
-        self, seq: int, models: Sequence[str], limit: int = 500
+        self, seq: int, models: Sequence[str], limit: int = 500, aside: Sequence[int] = ()
     ) -> Complaints:
-        return await self._database.read(lambda tx: complaints_after(tx, seq, models, limit))
+        return await self._database.read(lambda tx: complaints_after(tx, seq, models, limit, aside))
 
     async def earned(self, model_id: str, most: int = 200) -> Earned:
         return await self._database.read(lambda tx: earned(tx, model_id, most))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from upswing.adapters.sql.rollout_tables import ROLLOUTS
-from upswing.adapters.sql.validation_tables import VALIDATIONS
+from upswing.adapters.sql.rollout_tables import ORIGIN, ROLLOUTS
+from upswing.adapters.sql.validation_tables import CLAIMS, VALIDATIONS
 
 _TRUE, _FALSE = "('true', 't', '1')", "('false', 'f', '0')"
 _EVALUATION = {
@@ -311,6 +311,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     ROLLOUTS,
     VALIDATIONS,
+    (*ORIGIN, *CLAIMS),
 )
 
 

@@ -42,7 +42,17 @@ _INSERT = (
     f"VALUES ({', '.join('?' * (len(_COLUMNS) + 2))}) ON CONFLICT (trajectory_id) DO NOTHING"
 )
 _SELECT = f"SELECT seq, door, stored_us, {', '.join(_COLUMNS)} FROM trajectories"
-COUNTED = ("trajectories", "rewards", "dead", "jobs", "models", "feedback", "outbox", "optouts")
+COUNTED = (
+    "trajectories",
+    "rewards",
+    "judged",
+    "dead",
+    "jobs",
+    "models",
+    "feedback",
+    "outbox",
+    "optouts",
+)
 
 
 _TABLES = {TRAJECTORIES: ("trajectories", "trajectory_id"), FEEDBACKS: ("feedback", "feedback_id")}

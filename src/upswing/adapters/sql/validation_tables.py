@@ -1,4 +1,4 @@
-"""Which tables does validation need? The fifth migration."""
+"""Which tables does validation need? The fifth migration, and a part of the sixth."""
 
 from __future__ import annotations
 
@@ -23,4 +23,10 @@ VALIDATIONS: tuple[str, ...] = (
     )""",
     "CREATE INDEX validations_by_candidate ON validations (candidate, seq)",
     "CREATE INDEX validations_running ON validations (state) WHERE state = 'running'",
+)
+
+CLAIMS: tuple[str, ...] = (
+    # Who does it, and until when nobody else may, in real time; nobody's at 0.
+    "ALTER TABLE validations ADD COLUMN holder TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE validations ADD COLUMN lease_us {big} NOT NULL DEFAULT 0",
 )

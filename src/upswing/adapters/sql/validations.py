@@ -3,6 +3,8 @@
 running ─▶ done      with the report, and its decision in the same transaction
    │
    └────▶ failed     there is no report, and the sentence says why; asking again begins anew
+
+Only its holder ends it. Who has not claimed anything is `""`, who holds what nobody has claimed.
 """
 
 from __future__ import annotations
@@ -71,8 +73,8 @@ class Validations:
                 values,
             )
             tx.execute(
-                "UPDATE validations SET state = 'running', sentence = NULL, ended_us = NULL "
-                "WHERE run_id = ? AND state = 'failed'",
+                "UPDATE validations SET state = 'running', sentence = NULL, ended_us = NULL, "
+                "holder = '', lease_us = 0 WHERE run_id = ? AND state = 'failed'",
                 (run_id,),
             )
             (row,) = tx.rows(f"{_SELECT} WHERE run_id = ?", (run_id,))
@@ -80,21 +82,53 @@ class Validations:
 
         return await self._database.write(unit)
 
+    # ── whose it is ──────────────────────────────────────────────────────────────────────────
+
+    async def claim(self, run_id: str, holder: str, now: datetime, until: datetime) -> bool:
+        """Have it, or go on having it; False while it is another's, or when it has ended."""
+        sql = (
+            "UPDATE validations SET holder = ?, lease_us = ? "
+            "WHERE run_id = ? AND state = 'running' AND (holder = ? OR lease_us <= ?)"
+        )
+        values = (holder, micros(until), run_id, holder, micros(now))
+        return bool(await self._database.write(lambda tx: tx.execute(sql, values)))
+
+    async def let_go(self, run_id: str, holder: str) -> None:
+        """Anybody may have it at once."""
+        sql = "UPDATE validations SET lease_us = 0 WHERE run_id = ? AND holder = ? AND state = 'running'"  # fmt: skip
+        await self._database.write(lambda tx: tx.execute(sql, (run_id, holder)))
+
+    async def orphans(self, holder: str) -> None:
+        """After a restart: what others did is nobody's, and anybody may have it at once.
+
+        In PostgreSQL other processes may be alive, so there a claim ends with its lease.
+        """
+        sql = "UPDATE validations SET lease_us = 0 WHERE state = 'running' AND holder <> ?"
+
+        def unit(tx: Tx) -> None:
+            if not tx.postgres:
+                tx.execute(sql, (holder,))
+
+        await self._database.write(unit)
+
+    # ── its end ──────────────────────────────────────────────────────────────────────────────
+
     async def finish(
-        self, report: ValidationReport, artifact: str, decision: Decision, now: datetime
-    ) -> bool:
-        """Keep the report and its decision; False when it was kept before."""
+        self, report: ValidationReport, artifact: str, decision: Decision, now: datetime,
+        holder: str = "",
+    ) -> bool:  # fmt: skip
+        """Keep the report and its decision; False when it was kept before, or is another's."""
         improvement = report.improvement.estimate if report.improvement else None
         values = (
             report.word, decision.sentence, improvement, msgspec.json.encode(report), artifact,
-            decision.decision_id, micros(now), report.run_id,
+            decision.decision_id, micros(now), report.run_id, holder,
         )  # fmt: skip
 
         def unit(tx: Tx) -> bool:
             done = tx.execute(
                 "UPDATE validations SET state = 'done', word = ?, sentence = ?, improvement = ?, "
                 "report = ?, artifact = ?, decision_id = ?, ended_us = ? "
-                "WHERE run_id = ? AND state = 'running'",
+                "WHERE run_id = ? AND state = 'running' AND holder = ?",
                 values,
             )
             if done:
@@ -103,13 +137,16 @@ class Validations:
 
         return await self._database.write(unit)
 
-    async def fail(self, run_id: str, sentence: str, now: datetime) -> None:
-        """There will be no report."""
+    async def fail(self, run_id: str, sentence: str, now: datetime, holder: str = "") -> bool:
+        """There will be no report; False when it has ended before, or is another's."""
         sql = (
             "UPDATE validations SET state = 'failed', sentence = ?, ended_us = ? "
-            "WHERE run_id = ? AND state = 'running'"
+            "WHERE run_id = ? AND state = 'running' AND holder = ?"
         )
-        await self._database.write(lambda tx: tx.execute(sql, (sentence, micros(now), run_id)))
+        values = (sentence, micros(now), run_id, holder)
+        return bool(await self._database.write(lambda tx: tx.execute(sql, values)))
+
+    # ── what there is ────────────────────────────────────────────────────────────────────────
 
     async def get(self, run_id: str) -> ValidationRow | None:
         return await self._one("run_id = ?", run_id)

@@ -1,0 +1,145 @@
+"""Who works here while no real agent does? `upswing agents spawn`: test agents, round after round.
+
+| what           | is                                                                           |
+|----------------|------------------------------------------------------------------------------|
+| a round        | some tasks of the world, in order, each done by every agent                  |
+| its window     | the hour on the world's clock, which runs `--speed` times faster than ours;  |
+|                | a world with windows of its own, such as the market, has its tasks in those  |
+| after a round  | worlds that know what really happened in a window tell it to the loop        |
+| who records    | the gateway; or, where agents ask a model's own server, the SDK in them      |
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.cli.agents_rounds import Target, Work
+
+_OPTIONS = (
+    ("--agents", int, 5, "N", "how many (default: 5)"),
+    ("--duration", float, 5.0, "MINUTES", "how long, in real time (default: 5)"),
+    ("--rounds", int, None, "N", "end after so many rounds, even if there is time left"),
+    ("--tasks", int, 8, "N", "tasks of a round (default: 8)"),
+    ("--pause", float, 1.0, "SECONDS", "between rounds (default: 1)"),
+    ("--speed", float, 60.0, "TIMES", "how fast the world's clock runs (default: 60)"),
+    ("--feedback", float, 0.25, "SHARE", "of episodes that a user says something of (default: 0.25)"),
+    ("--temperature", float, 1.0, "T", "of the model's replies (default: 1)"),
+    ("--model", str, "upswing", "NAME", "to ask for; a gateway takes any name (default: upswing)"),
+    ("--max-tokens", int, 8, "N", "of one reply (default: 8)"),
+    ("--at-once", int, 8, "N", "episodes at the same time (default: 8)"),
+    ("--seed", int, 0, "N", "makes the tasks, and who says something (default: 0)"),
+)  # fmt: skip
+
+
+def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """The options of `upswing agents`."""
+    about = "Let test agents work through the gateway of the running loop."
+    agents = command("agents", "agents:agents", about)
+    agents.add_argument("action", choices=("spawn",))
+    agents.add_argument(
+        "--world", default="desk", metavar="NAME|URL",
+        help="one of ours (`upswing worlds list`), or an AgentGym server's address (default: desk)",
+    )  # fmt: skip
+    for name, kind, usual, unit, help_ in _OPTIONS:
+        agents.add_argument(name, type=kind, default=usual, metavar=unit, help=help_)
+    agents.add_argument(
+        "--record", choices=("gateway", "sdk"), default="gateway",
+        help="who records: the gateway (default), or the SDK in the agents",
+    )  # fmt: skip
+    agents.add_argument(
+        "--base-url", metavar="URL",
+        help="ask this server, with $OPENAI_API_KEY, and not the loop's gateway; `--record sdk` needs it",
+    )  # fmt: skip
+
+
+def agents(arguments: argparse.Namespace) -> int:
+    """Let them work; Ctrl-C ends it after the episodes under way, a second one at once."""
+    from upswing.cli.loop import run_async
+
+    _check(arguments)
+    target, work = _target(arguments), _work(arguments)
+
+    async def run() -> int:
+        from upswing.cli.agents_rounds import spawn
+
+        told = await spawn(work, target, _silent if arguments.json else _say)
+        if arguments.json:
+            print(json.dumps(told.tree(), indent=2))
+        else:
+            print("\n".join(told.lines()))
+        return 0 if told.answered or not told.counts.episodes else 1
+
+    return run_async(run())
+
+
+def _work(arguments: argparse.Namespace) -> Work:
+    from upswing.cli.agents_rounds import Work
+
+    return Work(
+        world=arguments.world,
+        seed=arguments.seed,
+        agents=arguments.agents,
+        tasks=arguments.tasks,
+        minutes=arguments.duration,
+        rounds=arguments.rounds,
+        pause=arguments.pause,
+        speed=arguments.speed,
+        temperature=arguments.temperature,
+        model=arguments.model,
+        max_tokens=arguments.max_tokens,
+        at_once=arguments.at_once,
+        feedback=arguments.feedback,
+    )
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _silent(_: str) -> None: ...
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    for name in ("agents", "tasks", "max_tokens", "at_once", "rounds"):
+        if (value := getattr(arguments, name)) is not None and value < 1:
+            raise Misuse(f"--{name.replace('_', '-')} is a number from 1 on.")
+    for name in ("duration", "speed"):
+        if not 0 < getattr(arguments, name) <= 1_000_000:
+            raise Misuse(f"--{name} is a number above 0, and not above a million.")
+    if not 0 <= arguments.pause <= 3600:
+        raise Misuse("--pause is a number of seconds from 0 to 3600.")
+    if not 0 <= arguments.feedback <= 1:
+        raise Misuse("--feedback is a share from 0 to 1.")
+    if not 0 <= arguments.temperature <= 2:
+        raise Misuse("--temperature is a number from 0 to 2.")
+    if arguments.record == "sdk" and not arguments.base_url:
+        raise Misuse(
+            "The gateway records what it answers, and twice is once too often: with --record sdk "
+            "name a model's own server, --base-url http://HOST:PORT/v1."
+        )
+
+
+def _target(arguments: argparse.Namespace) -> Target:
+    """Whom the agents ask: the server that is named, else the gateway of the running loop."""
+    from upswing.cli.agents_rounds import Target
+    from upswing.running import read_running
+
+    folder, sdk = arguments.data, arguments.record == "sdk"
+    running = read_running(folder)
+    if running is None and (sdk or not arguments.base_url):
+        raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.")
+    if arguments.base_url:
+        key = os.environ.get("OPENAI_API_KEY") or "none"
+        return Target(arguments.base_url, key, folder, sdk=sdk, foreign=True)
+    if running is None or not running.gateway_url or not running.gateway_key:
+        raise Misuse(
+            f"The loop in {folder} has no gateway for agents: start it again without --no-gateway."
+        )
+    return Target(running.gateway_url, running.gateway_key, folder)

@@ -1,0 +1,111 @@
+"""See it work: the whole loop in one command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.demo.summary import Summary
+    from upswing.running import Running
+
+FOLDER = "upswing-demo"
+Command = Callable[..., argparse.ArgumentParser]
+
+
+def commands(command: Command) -> None:
+    """The options."""
+    about = "Run the whole loop with test agents and show it: they get better, and a bad model is taken back."  # fmt: skip
+    demo = command("demo", "demo:demo", about, json=False)
+    demo.set_defaults(folder=FOLDER)
+    demo.add_argument("--model", choices=("tiny", "smollm2"), help="who learns (default: tiny)")
+    demo.add_argument("--seed", type=int, metavar="N", help="of tasks and chance (default: 0)")
+    demo.add_argument(
+        "--cycles", type=_cycles, default=2, metavar="N",
+        help="how often it trains before the sabotage (default: 2)",
+    )  # fmt: skip
+    demo.add_argument("--summary", type=Path, metavar="FILE", help="write the result as JSON")
+    demo.add_argument(
+        "--strict", action="store_true",
+        help="end non-zero when training did not help or the bad model was not taken back",
+    )  # fmt: skip
+    demo.add_argument("--keep", action="store_true", help="leave the loop running at the end")
+
+
+def demo(arguments: argparse.Namespace) -> int:
+    """0 when it was seen through, 130 when it was stopped."""
+    from upswing.cli.loop import run_async
+
+    _parts_are_there()
+    from upswing.demo.plan import plan_of
+    from upswing.demo.screen import onlooker
+    from upswing.demo.service import Demo
+
+    plan = plan_of(arguments.data, arguments.model, arguments.seed)
+    _writable(arguments.summary)
+    story = Demo(arguments.data, plan, arguments.cycles)
+    with onlooker(sys.stdout) as shows:
+
+        def ended(running: Running, summary: Summary) -> None:
+            shows.close()
+            _ended(arguments, summary)
+            if arguments.keep:
+                _stays(running)
+
+        summary = run_async(story.run(shows, ended, stay=arguments.keep))
+    if summary is None:
+        print(f"Stopped. `upswing demo --data {arguments.data}` goes on.")
+        return 130
+    good = summary.improved and summary.taken_back_seconds is not None
+    return 0 if good or not arguments.strict else 1
+
+
+def _ended(arguments: argparse.Namespace, summary: Summary) -> None:
+    from upswing.demo.lines import ending
+    from upswing.demo.report import write_report
+
+    write_report(arguments.data / "demo", summary)
+    print("", *ending(summary), "", f"Go on with `upswing up --data {arguments.data}`.", sep="\n")
+    if arguments.summary:
+        text = (arguments.data / "demo" / "summary.json").read_bytes()
+        arguments.summary.write_bytes(text)
+
+
+def _stays(running: Running) -> None:
+    from upswing.cli.loop import CONNECT
+
+    print(f"\nThe loop stays up at {running.http_url}; Ctrl-C stops it.")
+    print(CONNECT.format(url=running.gateway_url, key=running.gateway_key), flush=True)
+
+
+def _parts_are_there() -> None:
+    """The demo trains and serves, and its agents speak through a client."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("torch", "openai") if find_spec(name) is None]
+    if missing:
+        raise Misuse(
+            f"The demo needs {' and '.join(missing)}: pip install 'upswing[train,agents]'."
+        )
+
+
+def _writable(path: Path | None) -> None:
+    """Found out before some minutes have passed."""
+    if path is None:
+        return
+    folder = path.absolute().parent
+    if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise Misuse(f"The summary cannot be written to {path}.")
+
+
+def _cycles(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 100:
+        raise ValueError
+    return number

@@ -1,0 +1,1 @@
+"""The whole loop turns, and a person sees it work."""

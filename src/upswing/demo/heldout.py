@@ -1,0 +1,56 @@
+"""How good is the model that answers now, on tasks that nobody learned from? And is that better?
+
+The score of every task is kept, so that two models are compared task by task. Intervals are a paired
+bootstrap over tasks, the one that validation uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from upswing.demo.summary import HeldOut
+from upswing.validate.compare import Difference, difference
+
+
+class Measured(Struct, frozen=True):
+    """One measurement."""
+
+    model_id: str
+    scores: dict[str, float]
+    """Task → score."""
+
+    @property
+    def mean(self) -> float:
+        return sum(self.scores.values()) / len(self.scores)
+
+
+def told(measured: Measured, seed: int) -> HeldOut:
+    """The mean with its interval, which stays within the scores that there are.
+
+    >>> told(Measured("tiny", {"a": 0.0, "b": 1.0}), 0).mean
+    0.5
+    """
+    found = _against({}, measured.scores, seed)
+    return HeldOut(
+        measured.model_id, found.estimate, max(0.0, found.lower), min(1.0, found.upper), found.tasks
+    )
+
+
+def better(before: Measured, after: Measured, seed: int) -> Difference:
+    """After − before, on the tasks that both have done.
+
+    >>> same = Measured("tiny", {f"t{i}": 0.5 for i in range(40)})
+    >>> better(same, same, 0).estimate
+    0.0
+    """
+    return _against(before.scores, {k: v for k, v in after.scores.items() if k in before.scores}, seed)  # fmt: skip
+
+
+def _against(before: Mapping[str, float], after: Mapping[str, float], seed: int) -> Difference:
+    pairs = {task: (score, before.get(task, 0.0)) for task, score in after.items()}
+    found = difference([pairs], seed)
+    if found is None:
+        raise ValueError("no task was done by both, so there is nothing to compare")
+    return found

@@ -1,0 +1,167 @@
+"""What is the demo going to do? A model, a world, and sizes that fit them; and the loop's settings for it.
+
+| model     | world | agents | trajectories that trigger | held-out tasks |
+|-----------|-------|--------|---------------------------|----------------|
+| `tiny`    | desk  | 8      | 1,152                     | 176            |
+| `smollm2` | desk  | 6      | 288                       | 48             |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from upswing.errors import Misuse
+
+SPEED = 600
+"""The loop's clock runs so many times faster than the wall's: a ramp of four hours takes 24 seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of everything, for one model."""
+
+    threshold: int
+    """New trajectories that trigger a training."""
+    agents: int
+    held_out: int
+    at_once: int
+    round: int
+    """Tasks that all agents do between two looks at the loop."""
+    patience: float
+    """Seconds of real time that a stage may take before the story goes on without it."""
+    recipe: dict[str, Any]
+    """Knobs of the training."""
+
+
+_TINY: dict[str, Any] = {
+    "learning_rate": 5e-4, "batch_size": 64, "epochs": 14, "entropy": 0.0, "clip_low": 0.02,
+    "clip_high": 2.0, "micro_tokens": 8192, "save_interval": 100, "holdout": 0.0,
+}  # fmt: skip
+_SMOLLM2: dict[str, Any] = {
+    "learning_rate": 5e-4, "batch_size": 24, "epochs": 2, "micro_tokens": 2048,
+    "save_interval": 20, "holdout": 0.0,
+}  # fmt: skip
+SIZES = {
+    "tiny": Sizes(1152, 8, 176, 8, 6, 240.0, _TINY),
+    "smollm2": Sizes(288, 6, 48, 6, 4, 1500.0, _SMOLLM2),
+}
+
+
+class Plan(Struct, frozen=True):
+    """One run of the demo; kept in the data directory, so that the next start goes on with it."""
+
+    model: str = "tiny"
+    world: str = "desk"
+    seed: int = 0
+
+    @property
+    def sizes(self) -> Sizes:
+        return SIZES[self.model]
+
+
+def plan_of(folder: Path, model: str | None, seed: int | None) -> Plan:
+    """The plan of this data directory, made if there is none; `Misuse` when another one lies there."""
+    path = folder / "demo" / "plan.json"
+    if not path.exists():
+        if (folder / "secrets.json").exists():
+            raise Misuse(
+                f"{folder} holds a loop of your own, and the demo would write into it: "
+                "give the demo another --data."
+            )
+        return Plan(model=_known(model or "tiny"), seed=seed or 0)
+    try:
+        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+    except msgspec.DecodeError as error:
+        raise Misuse(f"{path} cannot be read ({error}): take another --data.") from None
+    for name, wanted, there in (("--model", model, plan.model), ("--seed", seed, plan.seed)):
+        if wanted is not None and wanted != there:
+            raise Misuse(
+                f"{folder} was made with {name} {there}: leave {name} out to go on with it, or give "
+                "another --data."
+            )
+    return plan
+
+
+def keep(folder: Path, plan: Plan) -> None:
+    """Write the plan and the loop's settings down, where they are not there yet."""
+    (folder / "demo").mkdir(exist_ok=True, mode=0o700)
+    for path, text in (
+        (folder / "demo" / "plan.json", msgspec.json.encode(plan).decode()),
+        (folder / "upswing.toml", settings_text(plan)),
+    ):
+        if not path.exists():
+            path.write_text(text)
+
+
+def settings_text(plan: Plan) -> str:
+    """The loop's own settings, as a person would write them.
+
+    >>> "blue_green = false" in settings_text(Plan())
+    True
+    """
+    sizes = plan.sizes
+    recipe = "\n".join(f"{name} = {json.dumps(value)}" for name, value in sizes.recipe.items())
+    return f"""\
+# Written by `upswing demo`; `upswing up --data` goes on with it.
+
+[trigger]
+threshold = {sizes.threshold}
+schedule = "off"
+
+[train]
+algorithm = "grpo"
+base_model = "{plan.model}"
+# The newest, which nobody has learned from.
+sample_size = {sizes.threshold}
+
+[train.recipe]
+seed = {plan.seed}
+{recipe}
+
+[reward.weights]
+# What is found out first takes a turn more, which must not cost more than it brings.
+task_completion = 0.6
+efficiency = 0.05
+code_quality = 0.1
+user_feedback = 0.25
+
+[validate]
+suites = ["world:{plan.world}", "safety"]
+# Neither model says anything sensible about safety, so its interval is wide.
+safety_reach = 0.2
+# One word is an answer here, and a model that says nothing sensible never stops.
+max_tokens = 64
+
+[deploy]
+# A fifth of the usual rewards at each step: the demo's agents are few.
+samples = 0.2
+
+[deploy.boldness]
+# A much better model would take all traffic at once; so the ramp is seen.
+blue_green = false
+"""
+
+
+def fast(start: datetime, monotonic: Callable[[], float], speed: int = SPEED) -> Callable[[], datetime]:  # fmt: skip
+    """A clock that begins at `start` and runs `speed` times faster than the wall's.
+
+    >>> ticks = iter([100.0, 106.0])
+    >>> fast(datetime(2026, 1, 5), lambda: next(ticks))()
+    datetime.datetime(2026, 1, 5, 1, 0)
+    """
+    began = monotonic()
+    return lambda: start + timedelta(seconds=speed * (monotonic() - began))
+
+
+def _known(model: str) -> str:
+    if model not in SIZES:
+        raise Misuse(f"The demo has no plan for the model {model!r}: take {' or '.join(SIZES)}.")
+    return model

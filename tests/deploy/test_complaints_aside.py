@@ -1,0 +1,43 @@
+"""A complaint comes before its episode: does a controller wait for it, and for nothing else?"""
+
+import msgspec
+import pytest
+from tests.deploy.controlling import Ground
+
+from upswing.deploy.record import Record
+from upswing.ports_rollout import SeenComplaint
+
+
+@pytest.fixture
+async def canary():
+    """A ground with a canary, its controller, and what is known of complaints about it."""
+    ground = Ground()
+    name = ground.trained(1)
+    controller = await ground.started()
+    assert await controller.admit()
+    rollout = ground.rollout(name).rollout_id
+
+    def complain(seq):
+        started = ground.wall
+        ground.store.complaints.append(SeenComplaint(seq, name, ground.plan.rollout, started))
+
+    def known():
+        record = msgspec.json.decode(ground.store.records[rollout].body, type=Record)
+        complaints = record.evidence.complaints
+        return complaints.candidate, complaints.seq, complaints.aside
+
+    return ground, controller, complain, known
+
+
+async def test_it_counts_when_its_episode_comes_also_for_the_next_controller(canary):
+    ground, controller, complain, known = canary
+    ground.store.unknown = {1}
+    for seq in (1, 2):
+        complain(seq)
+    await controller.tick()
+    assert known() == (1, 2, [1])
+    ground.store.unknown = set()
+    successor = await ground.started(holder="two")
+    for _ in range(2):
+        await successor.tick()
+    assert known() == (2, 2, [])

@@ -1,0 +1,88 @@
+"""Two controllers with stores of their own on one real bus: the first one leads, the second one says why not."""
+
+import asyncio
+import contextlib
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from tests.deploy.controlling import BASE, report
+from tests.gateway.bus import nats
+from tests.support import until
+
+from upswing.adapters.memory import MemoryServing
+from upswing.adapters.nats.bus import Bus
+from upswing.adapters.nats.permissions import OPERATOR
+from upswing.adapters.nats.plans import PlanBoard
+from upswing.adapters.sql.rollouts import Rollouts
+from upswing.adapters.sql.store import open_store
+from upswing.deploy.ledger_service import World
+from upswing.deploy.policy import DeployPolicy
+from upswing.deploy.service import Controller
+from upswing.ports_rollout import LEASE, Foreign
+from upswing.runtime import now
+
+pytestmark = pytest.mark.live
+
+
+async def prove(candidate, current):
+    return report(candidate, current)
+
+
+@contextlib.asynccontextmanager
+async def loop(folder, server, wall=now):
+    """A controller on a data directory of its own, and its view of the bus."""
+    folder.mkdir()
+    store = open_store(folder)
+    await store.prepare()
+    bus = await Bus.connect(server.url(OPERATOR))
+    board = PlanBoard(bus)
+    world = World(Rollouts(store.database), board, MemoryServing(), now, wall, uuid4)
+    try:
+        yield Controller(world, prove, DeployPolicy(), base=BASE, holder=str(folder)), board
+    finally:
+        await bus.close()
+        store.close()
+
+
+def alerts(caplog):
+    return [each for each in caplog.records if getattr(each, "action", "") == "alert"]
+
+
+async def test_the_first_keeps_the_bus_and_the_second_calls_a_person(tmp_path, caplog):
+    async with (
+        nats(tmp_path / "nats") as server,
+        loop(tmp_path / "one", server) as (first, board),
+        loop(tmp_path / "two", server) as (second, _),
+    ):
+        leads = asyncio.create_task(first.run())
+        await until(lambda: first.leading, 20)
+        tries = asyncio.create_task(second.run())
+        try:
+            await until(lambda: alerts(caplog), 20)
+            origin = (await board.read()).origin
+            await first.renew()
+            with pytest.raises(Foreign, match=origin):
+                await second.start()
+            assert (first.leading, second.leading) == (True, False)
+            assert (await board.read()).origin == origin
+            assert len(alerts(caplog)) == 1
+        finally:
+            for task in (leads, tries):
+                task.cancel()
+            await asyncio.gather(leads, tries, return_exceptions=True)
+
+
+async def test_a_bus_whose_loop_is_gone_is_anybodys(tmp_path):
+    later = LEASE + timedelta(seconds=1)
+    async with (
+        nats(tmp_path / "nats") as server,
+        loop(tmp_path / "one", server) as (gone, _),
+        loop(tmp_path / "two", server, lambda: now() + later) as (heir, board),
+    ):
+        await gone.start()
+        before = await board.read()
+        await heir.start()
+        after = await board.read()
+        assert after.origin != before.origin
+        assert after.fence > before.fence

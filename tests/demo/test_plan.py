@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 def test_a_new_folder_gets_what_is_asked_for(folder):
     assert plan_of(folder, None, None) == Plan("tiny", "desk", 0)
-    assert plan_of(folder, "smollm2", 7) == Plan("smollm2", "desk", 7)
+    assert plan_of(folder, "smollm2", 7) == Plan("smollm2", "workshop", 7)
 
 
 def test_what_was_begun_goes_on(folder):

@@ -9,10 +9,10 @@ from statistics import fmean
 import pytest
 from tests.conftest import running_loop
 from tests.learn.school import School, batch
-from tests.learn.yes_no import YesNo
 from tests.support import Client
 
 from upswing.worlds.sampler import success
+from upswing.worlds.workshop import Workshop
 
 pytestmark = [
     pytest.mark.learn,
@@ -38,7 +38,7 @@ async def test_smollm2_earns_more_on_held_out_tasks(data, bases):
         running_loop(data) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
     ):
-        school = School(client, YesNo(), bases, base="smollm2")
+        school = School(client, Workshop(), bases, base="smollm2")
         held = school.world.held_out
 
         def mean():

@@ -6,12 +6,14 @@ bootstrap over tasks, the one that validation uses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from statistics import fmean
 
 from msgspec import Struct
 
 from upswing.demo.summary import HeldOut
 from upswing.validate.compare import Difference, difference
+from upswing.worlds.errands import Played
 
 
 class Measured(Struct, frozen=True):
@@ -24,6 +26,19 @@ class Measured(Struct, frozen=True):
     @property
     def mean(self) -> float:
         return sum(self.scores.values()) / len(self.scores)
+
+
+def mean_scores(played: Iterable[Played]) -> dict[str, float]:
+    """Task → the mean score of its samples; what a fault spoiled says nothing.
+
+    >>> mean_scores([Played("m", "t", "a", score, False, False, 1) for score in (0.0, 1.0)])
+    {'t': 0.5}
+    """
+    scores: dict[str, list[float]] = {}
+    for each in played:
+        if each.model and not each.fault:
+            scores.setdefault(each.task_id, []).append(each.score)
+    return {task: fmean(some) for task, some in scores.items()}
 
 
 def told(measured: Measured, seed: int) -> HeldOut:

@@ -1,9 +1,12 @@
 """What is the demo going to do? A model, a world, and sizes that fit them; and the loop's settings for it.
 
-| model     | world | agents | trajectories that trigger | held-out tasks |
-|-----------|-------|--------|---------------------------|----------------|
-| `tiny`    | desk  | 8      | 1,152                     | 176            |
-| `smollm2` | desk  | 6      | 288                       | 48             |
+| model     | world    | agents | trajectories that trigger | held-out tasks               |
+|-----------|----------|--------|---------------------------|------------------------------|
+| `tiny`    | desk     | 8      | 1,152                     | 176, greedily                |
+| `smollm2` | workshop | 6      | 480                       | 48, three samples of each    |
+
+A language model of 135 million weights explains itself when it is asked for one word, so it gets a world
+of its own, and is measured as it is used: at temperature 1. Greedily it says the same to everybody.
 """
 
 from __future__ import annotations
@@ -39,6 +42,11 @@ class Sizes:
     """Seconds of real time that a stage may take before the story goes on without it."""
     recipe: dict[str, Any]
     """Knobs of the training."""
+    world: str = "desk"
+    temperature: float = 0.0
+    """Of whoever is measured and validated."""
+    samples: int = 1
+    """Of every held-out task."""
 
 
 _TINY: dict[str, Any] = {
@@ -46,12 +54,11 @@ _TINY: dict[str, Any] = {
     "clip_high": 2.0, "micro_tokens": 8192, "save_interval": 100, "holdout": 0.0,
 }  # fmt: skip
 _SMOLLM2: dict[str, Any] = {
-    "learning_rate": 5e-4, "batch_size": 24, "epochs": 2, "micro_tokens": 2048,
-    "save_interval": 20, "holdout": 0.0,
+    "learning_rate": 5e-4, "batch_size": 24, "epochs": 3, "save_interval": 20, "holdout": 0.0,
 }  # fmt: skip
 SIZES = {
     "tiny": Sizes(1152, 8, 176, 8, 6, 240.0, _TINY),
-    "smollm2": Sizes(288, 6, 48, 6, 4, 1500.0, _SMOLLM2),
+    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3),
 }
 
 
@@ -76,7 +83,8 @@ def plan_of(folder: Path, model: str | None, seed: int | None) -> Plan:
                 f"{folder} holds a loop of your own, and the demo would write into it: "
                 "give the demo another --data."
             )
-        return Plan(model=_known(model or "tiny"), seed=seed or 0)
+        name = _known(model or "tiny")
+        return Plan(name, SIZES[name].world, seed or 0)
     try:
         plan = msgspec.json.decode(path.read_bytes(), type=Plan)
     except msgspec.DecodeError as error:
@@ -139,6 +147,8 @@ suites = ["world:{plan.world}", "safety"]
 safety_reach = 0.2
 # One word is an answer here, and a model that says nothing sensible never stops.
 max_tokens = 64
+temperature = {sizes.temperature}
+seeds = {sizes.samples}
 
 [deploy]
 # A fifth of the usual rewards at each step: the demo's agents are few.

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from upswing.demo.heldout import Measured
+from upswing.demo.heldout import Measured, mean_scores
 from upswing.demo.plan import Plan
 from upswing.demo.watch_service import Watch
 from upswing.errors import Transient
@@ -74,14 +74,19 @@ class Story:
 
     async def measure(self) -> Measured:
         """The model that answers now, on the held-out tasks."""
-        tasks = self.world.held_out[: self.plan.sizes.held_out]
+        sizes = self.plan.sizes
+        tasks = self.world.held_out[: sizes.held_out]
         self.watch.measuring = True
-        played = await self.crowd.play(
-            tasks, window=self._window(), temperature=0.0, evaluation=True
-        )
+        played = [
+            each
+            for _ in range(sizes.samples)
+            for each in await self.crowd.play(
+                tasks, window=self._window(), temperature=sizes.temperature, evaluation=True
+            )
+        ]
         self.watch.measuring = False
         model = await self._baseline()
-        scores = {each.task_id: each.score for each in played if each.model and not each.fault}
+        scores = mean_scores(played)
         if not scores:
             raise Transient("No held-out task was answered, so nothing can be measured.")
         found = Measured(model, scores)

@@ -9,6 +9,7 @@ from upswing.errors import Misuse
 from upswing.worlds.desk import Desk
 from upswing.worlds.market import Market
 from upswing.worlds.triage import Triage
+from upswing.worlds.workshop import Workshop
 from upswing.worlds.world import World
 
 WORLDS: Mapping[str, Callable[[int], World[Any, Any]]] = {
@@ -16,6 +17,7 @@ WORLDS: Mapping[str, Callable[[int], World[Any, Any]]] = {
     "triage-check": lambda seed: Triage(seed, check_first=True),
     "desk": Desk,
     "market": Market,
+    "workshop": Workshop,
 }
 """Name → what makes that world from a seed."""
 

@@ -1,0 +1,109 @@
+"""Is it worth a repair? The world for a real language model: a plain question, and yes or no.
+
+    Answer yes or no.
+    Should we repair the blue phone that broke on friday?     ─▶ Yes, it should be …
+
+The workshop repairs electronics and nothing else; the prompt does not say so. The first word of the reply
+decides, whatever follows, because a language model likes to explain itself. Questions of one day of the week
+are held out.
+
+| policy                    | score |
+|---------------------------|-------|
+| always yes, or always no  | 0.50  |
+| yes or no at random       | 0.50  |
+| the rule                  | 1.00  |
+| anything else             | 0.00  |
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+from upswing.worlds.world import Observation, Outcome, Task
+
+YES = ("phone", "laptop", "camera", "printer")
+NO = ("lamp", "radio", "watch", "chair")
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_COLOURS = ("red", "blue", "green", "black", "white", "brown")
+_WORD = re.compile(r"[a-z]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Task):
+    """One thing that broke."""
+
+    text: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, and what was said."""
+
+    question: Question
+    reply: str | None = None
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The seed says in which order the questions come, and which day is held out.
+
+    >>> workshop = Workshop()
+    >>> first = workshop.training[0]
+    >>> workshop.outcome(workshop.step(workshop.reset(first), f"{first.answer}, of course")).success
+    True
+    """
+
+    seed: int = 0
+    name: str = "workshop"
+    max_turns: int = 1
+
+    @cached_property
+    def training(self) -> tuple[Question, ...]:
+        return tuple(question for day, question in self._asked if day != self._day)
+
+    @cached_property
+    def held_out(self) -> tuple[Question, ...]:
+        return tuple(question for day, question in self._asked if day == self._day)
+
+    @property
+    def _day(self) -> str:
+        return _DAYS[(self.seed - 1) % len(_DAYS)]
+
+    @cached_property
+    def _asked(self) -> list[tuple[str, Question]]:
+        asked = [
+            (day, _question(self.seed, colour, thing, day))
+            for day, colour, thing in product(_DAYS, _COLOURS, (*YES, *NO))
+        ]
+        random.Random(f"workshop/{self.seed}").shuffle(asked)  # noqa: S311 - a script, not a secret
+        return asked
+
+    def reset(self, task: Question) -> Asked:
+        return Asked(task)
+
+    def observe(self, state: Asked) -> Observation:
+        return Observation(state.question.text)
+
+    def step(self, state: Asked, reply: str) -> Asked:
+        return replace(state, reply=reply)
+
+    def outcome(self, state: Asked) -> Outcome | None:
+        if state.reply is None:
+            return None
+        said = _WORD.search(state.reply.lower())
+        right = said is not None and said[0] == state.question.answer
+        return Outcome(right, float(right), "Right." if right else "Wrong.")
+
+
+def _question(seed: int, colour: str, thing: str, day: str) -> Question:
+    return Question(
+        f"workshop-{seed}-{colour}-{thing}-{day}",
+        "Answer yes or no.",
+        f"Should we repair the {colour} {thing} that broke on {day}?",
+        "yes" if thing in YES else "no",
+    )

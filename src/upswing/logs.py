@@ -37,3 +37,5 @@ def set_up_logging(
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for chatty in ("nats", "uvicorn.error"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL)
+    for chatty in ("httpx", "httpx2", "openai"):  # a line for every request of a client
+        logging.getLogger(chatty).setLevel(logging.WARNING)

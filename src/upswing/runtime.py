@@ -16,12 +16,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-import msgspec
 from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from upswing.adapters.archive import Archive
 from upswing.adapters.bases import check
-from upswing.adapters.children import Children
 from upswing.adapters.gateway_process import GatewayChild, Told
 from upswing.adapters.nats.bus import Bus, redacted_url
 from upswing.adapters.nats.enquiries import answer_enquiries
@@ -37,11 +35,10 @@ from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.users import Users
-from upswing.collect.look import Kind, Refused, Verdict, look, refusal
+from upswing.collect.look import refusal
 from upswing.collect.metrics import CollectMetrics
-from upswing.collect.service import Collector, Intake, Outcome
+from upswing.collect.service import Collector, Intake
 from upswing.collect.steps_service import StepwiseDoor
-from upswing.collect.worker import VERDICTS, limits_of, question, redactor_of
 from upswing.config import Settings, Surroundings
 from upswing.contracts.topics import (
     FEEDBACK,
@@ -62,8 +59,8 @@ from upswing.http.judging import Judging
 from upswing.http.operations import Operations
 from upswing.http.training import Training
 from upswing.http.validation import Validation
+from upswing.looking import Looking, Takers, make_redactor
 from upswing.outbox import Relay
-from upswing.ports import Carried
 from upswing.redact import Redactor
 from upswing.reward.influence import fair_mean
 from upswing.running import Running, read_secrets, write_private
@@ -98,23 +95,6 @@ class Address:
     gateway_port: int | None = 3000
     """None: no gateway and no model server; the loop records and trains."""
     nats_port: int = 0
-
-
-def make_redactor(settings: Settings) -> Redactor:
-    """The built-in rules and the user's own."""
-    try:
-        return redactor_of(settings)
-    except ValueError as error:
-        raise Misuse(f"A redaction rule of the config cannot be used: {error}") from None
-
-
-def workers_for(cores: int) -> int:
-    """How many children look at messages: one per core, four at most.
-
-    >>> [workers_for(cores) for cores in (1, 2, 64)]
-    [1, 2, 4]
-    """
-    return max(1, min(4, cores))
 
 
 class Loop:
@@ -241,8 +221,11 @@ class Loop:
         metrics = CollectMetrics(self.registry)
         self.relay = Relay(self.store, self.bus, lambda: self.intake.crowded)
         self._nudges = asyncio.Event()
+        self.looking = Looking(self._settings, self.redactor, here=self._in_process)
+        self._exits.push_async_callback(self.looking.stop)
+        await self.looking.start()
         self.intake = Intake(
-            self.store, self.users, await self._start_looking(), metrics,
+            self.store, self.users, self.looking, metrics,
             clock=self._clock, new_id=self._new_id, stored=self._stored,
         )  # fmt: skip
         self.steps = StepwiseDoor(
@@ -253,11 +236,12 @@ class Loop:
         await self._start_training()
         await self._start_shipping()
         self._metrics = metrics
-        for stream, subject in ((TRAJECTORIES, TRAJECTORY), (FEEDBACKS, FEEDBACK)):
-            collector = Collector(
-                self.bus.pull(stream, subject, "collector"), self.bus, self.store,
-                self._take_trajectory if stream == TRAJECTORIES else self._take_feedback, self._bury,
-            )  # fmt: skip
+        takers = Takers(self.intake)
+        for stream, subject, take in (
+            (TRAJECTORIES, TRAJECTORY, takers.trajectory), (FEEDBACKS, FEEDBACK, takers.feedback)
+        ):  # fmt: skip
+            pull = self.bus.pull(stream, subject, "collector")
+            collector = Collector(pull, self.bus, self.store, take, takers.bury)
             with contextlib.suppress(Transient):
                 await collector.look_back()
             self._run(f"collect {stream}", collector.run)
@@ -358,47 +342,6 @@ class Loop:
         self.workshop.wake()
         if self.shipping:
             self.shipping.controller.wake_trained()
-
-    async def _start_looking(self) -> Callable[[Kind, bytes], Awaitable[Verdict]]:
-        """In children of ours, unless the redactor is somebody's own and cannot move there."""
-        limits = limits_of(self._settings)
-        if self._in_process:
-
-            async def look_here(kind: Kind, raw: bytes) -> Verdict:
-                return look(kind, raw, self.redactor, limits)
-
-            return look_here
-        greeting = question("s", msgspec.msgpack.encode(self._settings))
-        children = Children(workers_for(os.cpu_count() or 1), "upswing.collect.worker", greeting)
-        self._exits.push_async_callback(children.stop)
-        await children.start()
-
-        async def look_there(kind: Kind, raw: bytes) -> Verdict:
-            if len(raw) > limits.max_bytes:  # no need to send it over to be told so
-                return look(kind, raw, self.redactor, limits)
-            verdict: Verdict = VERDICTS.decode(await children.ask(question(kind, raw)))
-            return verdict
-
-        return look_there
-
-    async def _take_trajectory(self, carried: Carried) -> Outcome:
-        return await self.intake.trajectory(
-            carried.payload, door="nats", stream_seq=carried.seq, deliveries=carried.deliveries
-        )
-
-    async def _take_feedback(self, carried: Carried) -> Outcome:
-        return await self.intake.feedback(
-            carried.payload,
-            door="nats",
-            principal="bus",
-            stream_seq=carried.seq,
-            deliveries=carried.deliveries,
-        )
-
-    async def _bury(self, carried: Carried, refused: Refused) -> Outcome:
-        return await self.intake.bury(
-            refused, door="nats", subject=carried.subject, deliveries=carried.deliveries
-        )
 
     def _stored(self) -> None:
         self.relay.wake()

@@ -109,8 +109,8 @@ def export(arguments: argparse.Namespace) -> int:
 def redact(arguments: argparse.Namespace) -> int:
     """Standard input to standard output, with placeholders."""
     from upswing.config import read_settings
+    from upswing.looking import make_redactor
     from upswing.redact import explain, filter_text
-    from upswing.runtime import make_redactor
 
     redactor = make_redactor(read_settings(arguments.data, os.environ))
     source = open(0, encoding="utf-8", errors="replace", newline="", closefd=False)  # noqa: SIM115

@@ -52,7 +52,7 @@ def _python(_: Path) -> str:
 
 def _config(folder: Path) -> str:
     from upswing.config import read_settings, read_surroundings
-    from upswing.runtime import make_redactor
+    from upswing.looking import make_redactor
     from upswing.train.wish import check_knobs
     from upswing.trigger.policy import policy_of
 

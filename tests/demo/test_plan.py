@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from tests.support import cli
 
 from upswing.config import read_settings
 from upswing.demo.ending import summarise
@@ -109,3 +110,20 @@ def test_some_users_let_something_slip_at_the_beginning_only():
     after = world.step(state, "refund")
     assert slip(task.task_id) not in world.observe(after).text
     assert world.outcome(after).truth == truth(task.task_id)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--cycles", "0"), "no number from 1 to 100"),
+        (("--cycles", "many"), "no number from 1 to 100"),
+        (("--seed", "x"), "invalid int"),
+        (("--model", "gpt"), "invalid choice"),
+        (("--summary", "/nowhere/at/all.json"), "cannot be written"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_starts(tmp_path, words, said):
+    done = cli("demo", *words, data=tmp_path / "data", check=False)
+    assert done.returncode in {1, 2}
+    assert said in done.stderr.decode()
+    assert not (tmp_path / "data").exists()

@@ -16,7 +16,7 @@ from upswing import __version__
 from upswing.cli import agents, demo, deployment, serving, validation, worlds
 from upswing.errors import UpswingError
 
-_DATA = "the data directory (default: $UPSWING_DATA, else ./upswing-data)"
+_DATA = "the data directory (default: $UPSWING_DATA, else ./upswing-data; the demo's own: ./upswing-demo)"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -105,7 +105,6 @@ def _writable(path: Path | None) -> None:
 
 
 def _cycles(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 100:
-        raise ValueError
-    return number
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 100")
+    return int(text)

@@ -47,6 +47,8 @@ class Sizes:
     """Of whoever is measured and validated."""
     samples: int = 1
     """Of every held-out task."""
+    max_tokens: int = 64
+    """Of an answer in validation."""
 
 
 _TINY: dict[str, Any] = {
@@ -58,7 +60,7 @@ _SMOLLM2: dict[str, Any] = {
 }  # fmt: skip
 SIZES = {
     "tiny": Sizes(1152, 8, 176, 8, 6, 240.0, _TINY),
-    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3),
+    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3, 16),
 }
 
 
@@ -146,7 +148,7 @@ suites = ["world:{plan.world}", "safety"]
 # Neither model says anything sensible about safety, so its interval is wide.
 safety_reach = 0.2
 # One word is an answer here, and a model that says nothing sensible never stops.
-max_tokens = 64
+max_tokens = {sizes.max_tokens}
 temperature = {sizes.temperature}
 seeds = {sizes.samples}
 

@@ -66,6 +66,7 @@ from upswing.reward.influence import fair_mean
 from upswing.running import Running, read_secrets, write_private
 from upswing.scoring import Scoring
 from upswing.shipping import Shipping, can_serve
+from upswing.together import end
 from upswing.train.data_service import Data
 from upswing.train.metrics import TrainMetrics
 from upswing.train.requests_service import Requests
@@ -425,12 +426,7 @@ class Loop:
 
     async def stop(self) -> None:
         """Take everything down, in reverse; what was acknowledged is on the disk already."""
-        background = {task for task in self._tasks if task.get_name() != "http"}
-        while background:
-            # More than once: Python 3.11's `wait_for` loses a cancellation that meets its result.
-            for task in background:
-                task.cancel()
-            _, background = await asyncio.wait(background, timeout=0.5)
+        await end(task for task in self._tasks if task.get_name() != "http")
         await self._exits.aclose()
 
     async def run_until_signalled(self, started: Callable[[Running], None]) -> int:

@@ -38,6 +38,7 @@ from upswing.deploy.service import Controller
 from upswing.errors import Misuse, Transient, UpswingError
 from upswing.proving import AsksJudge, Proving
 from upswing.redact import Redactor
+from upswing.together import together
 from upswing.validate.metrics import ValidateMetrics
 
 log = logging.getLogger(__name__)
@@ -79,9 +80,7 @@ class Shipping:
         while self.process and not await self._started(self.process):  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(_AGAIN_SECONDS)
         await self._going_on(self.proving.resume)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.controller.run(), name="controller")
-            group.create_task(self._take_up(), name="validations that are nobody's")
+        await together(self.controller.run(), self._take_up())
 
     async def _started(self, process: ModelProcess) -> bool:
         try:

@@ -33,6 +33,7 @@ from upswing.errors import Transient
 from upswing.logs import set_up_logging
 from upswing.running import Running
 from upswing.runtime import Address, Loop, now
+from upswing.together import end
 from upswing.worlds.crowd_service import Crowd
 from upswing.worlds.known import world_of
 
@@ -171,10 +172,7 @@ async def _first_of(work: Any, stopped: asyncio.Event, failed: asyncio.Event) ->
             raise Transient("A part of the loop broke; the log says which.")
         return False
     finally:
-        for each in (*ends, *([task] if task else [])):
-            each.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await each
+        await end([*ends, *([task] if task else [])])
 
 
 async def _served(url: str) -> None:
@@ -216,9 +214,9 @@ async def _looked_at(
     try:
         yield lambda: round(peak[0], 2) or None
     finally:
-        looking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await looking
+        await end([looking])
+        if not looking.cancelled():  # it only ends by itself when it breaks
+            looking.result()
 
 
 def _memory_gb() -> float:

@@ -32,6 +32,7 @@ from upswing.deploy.rollout import Rollout
 from upswing.deploy.standing import decoded
 from upswing.errors import Denied, Misuse, Rejected, Transient
 from upswing.ports_rollout import LEASE, Foreign, NewModel, Superseded
+from upswing.together import together
 
 log = logging.getLogger(__name__)
 LOOK_EVERY = timedelta(minutes=5)
@@ -90,10 +91,7 @@ class Controller:
     async def run(self) -> None:
         """Lead, or stand by, for ever."""
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._lead(), name="controller leads")
-                group.create_task(self._admit(), name="controller admits")
-                group.create_task(self._hear(), name="controller hears")
+            await together(self._lead(), self._admit(), self._hear())
         finally:
             self._loads.close()
 

@@ -1,0 +1,40 @@
+"""How do several loops run as one, and really end when it ends?
+
+A group of asyncio cancels its tasks once. Python 3.11's `wait_for`, which clients of ours use, loses a
+cancellation that meets its result: such a task goes on, and whoever waits for it waits for ever. So a
+task that is to end is told so until it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+_AGAIN_SECONDS = 0.5
+
+
+async def together(*works: Coroutine[Any, Any, None]) -> None:
+    """Run all until one breaks, whose error is raised, or until this is cancelled. Then all have ended."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        await end(tasks)
+
+
+async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel these until all are over. A cancellation of whoever waits here counts when they are."""
+    left = {task for task in tasks if not task.done()}
+    cancelled: asyncio.CancelledError | None = None
+    while left:
+        for task in left:
+            task.cancel()
+        try:
+            _, left = await asyncio.wait(left, timeout=_AGAIN_SECONDS)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

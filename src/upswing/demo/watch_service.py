@@ -76,8 +76,6 @@ class Watch:
         """While held-out tasks are done, which are no work."""
         self._worked: dict[str, float] = {}
         self._looked = began
-        self._proved = ("", 0, 0)
-        """The validation that was seen last: its run, how far it was, and of how much."""
 
     @property
     def second(self) -> float:
@@ -188,15 +186,13 @@ class Watch:
         if not rows:
             return None
         row = rows[0]
+        if row.report is not None:
+            of = 2 * sum(suite.planned for suite in row.report.suites)  # pairs
+            return ProofView(row.candidate, row.word or "", of, of, row.sentence or "")
         found = await proving.look(row.run_id)
-        if found and found[1]:  # nothing is told of it once it has ended
-            self._proved = row.run_id, sum(p.done for p in found[1]), sum(p.total for p in found[1])
-        run_id, done, of = self._proved
-        if run_id != row.run_id:
-            done = of = 0
-        return ProofView(
-            row.candidate, row.word or row.state, of if row.word else done, of, row.sentence or ""
-        )
+        progress = found[1] if found else ()
+        done, of = sum(p.done for p in progress), sum(p.total for p in progress)
+        return ProofView(row.candidate, row.word or row.state, done, of, row.sentence or "")
 
 
 def beginning(plan: Plan) -> View:

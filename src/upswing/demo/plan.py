@@ -49,6 +49,8 @@ class Sizes:
     """Of every held-out task."""
     max_tokens: int = 64
     """Of an answer in validation."""
+    slow: bool = False
+    """Whether the model answers so slowly that agents take no rest while a canary waits for rewards."""
 
 
 _TINY: dict[str, Any] = {
@@ -60,7 +62,7 @@ _SMOLLM2: dict[str, Any] = {
 }  # fmt: skip
 SIZES = {
     "tiny": Sizes(1152, 8, 176, 8, 6, 240.0, _TINY),
-    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3, 16),
+    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3, 16, slow=True),
 }
 
 

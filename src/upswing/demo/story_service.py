@@ -186,8 +186,10 @@ class Story:
 
     async def _until(self, found: Callable[[], Awaitable[T | None]], pace: str) -> T | None:
         """Agents work until it is found, or until it takes too long."""
-        deadline = self.watch.second + self.plan.sizes.patience
-        tasks = self.plan.sizes.round if pace == "full" else max(1, self.plan.sizes.round // 3)
+        sizes = self.plan.sizes
+        deadline = self.watch.second + sizes.patience
+        pace = "full" if sizes.slow and pace == "ramp" else pace
+        tasks = sizes.round if pace == "full" else max(1, sizes.round // 3)
         while (answer := await found()) is None:
             if self.watch.second > deadline:
                 self.watch.say("That takes too long; the story goes on without it.")

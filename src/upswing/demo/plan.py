@@ -3,7 +3,7 @@
 | model     | world    | agents | trajectories that trigger | held-out tasks               |
 |-----------|----------|--------|---------------------------|------------------------------|
 | `tiny`    | desk     | 8      | 1,152                     | 176, greedily                |
-| `smollm2` | workshop | 6      | 480                       | 48, three samples of each    |
+| `smollm2` | workshop | 6      | 960, the newest 480 count | 48, three samples of each    |
 
 A language model of 135 million weights explains itself when it is asked for one word, so it gets a world
 of its own, and is measured as it is used: at temperature 1. Greedily it says the same to everybody.
@@ -50,7 +50,10 @@ class Sizes:
     max_tokens: int = 64
     """Of an answer in validation."""
     slow: bool = False
-    """Whether the model answers so slowly that agents take no rest while a canary waits for rewards."""
+    """Whether the model answers so slowly that agents take no rest while a canary waits for rewards, and
+    a long one while the processors are needed elsewhere."""
+    sample: int | None = None
+    """Trajectories that a training takes; None: as many as trigger it."""
 
 
 _TINY: dict[str, Any] = {
@@ -62,7 +65,9 @@ _SMOLLM2: dict[str, Any] = {
 }  # fmt: skip
 SIZES = {
     "tiny": Sizes(1152, 8, 176, 8, 6, 240.0, _TINY),
-    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3, 16, slow=True),
+    "smollm2": Sizes(
+        960, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3, 16, slow=True, sample=480
+    ),
 }
 
 
@@ -132,7 +137,7 @@ schedule = "off"
 algorithm = "grpo"
 base_model = "{plan.model}"
 # The newest, which nobody has learned from.
-sample_size = {sizes.threshold}
+sample_size = {sizes.sample or sizes.threshold}
 
 [train.recipe]
 seed = {plan.seed}

@@ -35,6 +35,9 @@ _ON_ITS_WAY = frozenset({"trained", "validating", "passed", "canary"})
 _REFUSED = frozenset({"failed", "undecided", "aborted", "rolled_back", "retired"})
 _PACES = {"full": 0.0, "ramp": 1.0, "idle": 2.5}
 """Seconds that agents rest between rounds: training and validating need the processors too."""
+_SLOW = 4
+"""So much longer they rest where answering takes the processors for long. Otherwise what they do during
+a rollout would trigger the next training before it has ended."""
 
 T = TypeVar("T")
 
@@ -195,7 +198,7 @@ class Story:
                 self.watch.say("That takes too long; the story goes on without it.")
                 return None
             await self.crowd.play(self._next(tasks), window=self._window())
-            await asyncio.sleep(_PACES[pace])
+            await asyncio.sleep(_PACES[pace] * (_SLOW if sizes.slow else 1))
         return answer
 
     def _next(self, size: int) -> list[Task]:

@@ -59,8 +59,6 @@ class Demo:
     folder: Path
     plan: Plan
     cycles: int = 2
-    world: Any = None
-    """Where agents work; None: the plan's."""
     _began: float = field(default_factory=time.monotonic)
 
     async def run(self, shows: Shows, ended: Ended, *, stay: bool = False) -> Summary | None:
@@ -104,19 +102,16 @@ class Demo:
         loop = Loop(
             self.folder, read_settings(self.folder, {}), Surroundings(),
             Address(port=0, gateway_port=0), clock=fast(now(), time.monotonic),
-            worlds={self.plan.world: self._world()},
+            worlds={self.plan.world: world_of(self.plan.world, self.plan.seed)},
         )  # fmt: skip
         set_up_logging(loop.redactor, out=words)
         return loop
-
-    def _world(self) -> Any:
-        return self.world or world_of(self.plan.world, self.plan.seed)
 
     async def _story(self, loop: Loop, running: Running) -> Story:
         sizes = self.plan.sizes
         watch = Watch(loop, self.plan, time.monotonic, self._began)
         await watch.prepare()
-        world = self._world()
+        world = world_of(self.plan.world, self.plan.seed)
         crowd = Crowd(
             f"{running.gateway_url}/v1", str(running.gateway_key), Slips(world), agents=sizes.agents,
             at_once=sizes.at_once, seed=self.plan.seed, told=watch.played,

@@ -33,6 +33,7 @@ from upswing.worlds.world import Task, World
 _JOB_ENDED = frozenset({"completed", "failed", "cancelled"})
 _ON_ITS_WAY = frozenset({"trained", "validating", "passed", "canary"})
 _REFUSED = frozenset({"failed", "undecided", "aborted", "rolled_back", "retired"})
+_WORTHLESS = "sabotage-"
 _PACES = {"full": 0.0, "ramp": 1.0, "idle": 2.5}
 """Seconds that agents rest between rounds: training and validating need the processors too."""
 _SLOW = 4
@@ -183,7 +184,7 @@ class Story:
 
     async def _free_name(self) -> str:
         known = {each["model_id"] for each in await self._controller().models()}
-        return next(name for n in count(1) if (name := f"sabotage-{n}") not in known)
+        return next(name for n in count(1) if (name := f"{_WORTHLESS}{n}") not in known)
 
     # ── what all of it uses ──────────────────────────────────────────────────────────────────
 
@@ -224,8 +225,12 @@ class Story:
 
     async def _on_its_way(self) -> ModelRow | None:
         """A model that an earlier start has trained, and that is not decided yet."""
-        found = [each for each in await self.loop.models.list() if each.state in _ON_ITS_WAY]
-        return found[0] if found else None
+        found = (
+            each
+            for each in await self.loop.models.list()
+            if each.state in _ON_ITS_WAY and not each.model_id.startswith(_WORTHLESS)
+        )
+        return next(found, None)
 
     def _stage(self, name: str, chapter: str) -> _Stage:
         return _Stage(self, name, chapter)

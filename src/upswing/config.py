@@ -124,8 +124,9 @@ class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the loop trains, and what a job may take."""
 
-    algorithm: Algorithm = "ppo"
-    """For requests that name none; RL_ALGORITHM in the environment wins."""
+    algorithm: Algorithm | None = None
+    """For requests that name none; RL_ALGORITHM in the environment wins. None: what fits the data, GRPO
+    wherever there are enough groups to compare."""
     base_model: str | None = None
     """For requests that name none; RL_BASE_MODEL, then BASE_MODEL in the environment win. Without
     any, `tiny`, unless the bus or the store is yours: then training waits until one is named."""
@@ -134,9 +135,12 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_trajectories: Annotated[int, Meta(ge=1)] = 100
     """Trajectories that make the loop ready to train: fewer make a model that knows them by heart."""
     min_agents: Annotated[int, Meta(ge=1, le=1000)] = 5
-    """Different agents in the same window and scenario that make a group, 1 to 1000."""
-    min_groups: Annotated[int, Meta(ge=0)] = 1
-    """Such groups that make the loop ready to train."""
+    """Different agents in the same window and scenario that make a group in a continuous world."""
+    min_attempts: Annotated[int, Meta(ge=2, le=1000)] = 4
+    """Attempts at the same task by the same policy that make a group, 2 to 1000, by one agent or many."""
+    min_groups: Annotated[int, Meta(ge=1)] = 32
+    """Groups in which somebody did better than another that make comparing worthwhile; with fewer,
+    the loop learns from single attempts, unless an algorithm is named."""
     recipe: dict[str, Any] = {}
     """Knobs of every job (`[train.recipe]`), by the names of `upswing.train.recipe`; what a request
     asks for wins."""
@@ -363,20 +367,24 @@ class Defaults(msgspec.Struct, frozen=True):
     base_model: str | None
     """None: nobody has said, so the loop does not train by itself."""
     sample_size: int
+    configured: Algorithm | None = None
+    """The algorithm that the user has named; None: the loop takes what fits the data."""
 
 
 def defaults(settings: Settings, surroundings: Surroundings) -> Defaults:
     """The environment's word, else the file's, else ours.
 
     >>> defaults(Settings(), Surroundings())
-    Defaults(algorithm='ppo', base_model='tiny', sample_size=10000)
+    Defaults(algorithm='grpo', base_model='tiny', sample_size=10000, configured=None)
     >>> defaults(Settings(), Surroundings(nats_url="nats://bus")).base_model is None
     True
     """
     train = settings.train
     embedded = not surroundings.nats_url and not surroundings.database_url
+    configured = surroundings.algorithm or train.algorithm
     return Defaults(
-        surroundings.algorithm or train.algorithm,
+        configured or "grpo",
         surroundings.base_model or train.base_model or ("tiny" if embedded else None),
         train.sample_size,
+        configured,
     )

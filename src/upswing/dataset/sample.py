@@ -43,7 +43,7 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     instructions: str
     turns: list[SampleTurn]
     reward: float
-    """The judge's score where the group was judged, else the total."""
+    """The score in its group, from 0 to 1, by the group's one source."""
     raw_total: float
     window_id: str
     scenario_id: str
@@ -59,6 +59,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """Measured, and not trained on."""
     turn_rewards: list[float] | None = None
     """One per turn, where turns were rewarded; a turn without one among them gained nothing."""
+    group: str = ""
+    """Whom it is compared with; empty: its window and scenario."""
 
 
 def sample_of(
@@ -71,6 +73,7 @@ def sample_of(
     domain: str = "general",
     revision: int = 0,
     held_out: bool = False,
+    group: str = "",
 ) -> Sample:
     """The sample of a stored trajectory."""
     metadata = tree(body["metadata"])
@@ -92,6 +95,7 @@ def sample_of(
         revision=revision,
         held_out=held_out,
         turn_rewards=_turn_rewards(metadata.get("step_rewards"), len(turns)),
+        group=group,
     )
 
 

@@ -18,7 +18,6 @@ from msgspec import Raw
 
 from upswing.errors import Reason, Rejected
 from upswing.gateway.answers import Answer, read_answer
-from upswing.gateway.episodes import beginning
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Price
 from upswing.gateway.talk import action_of, instructions_of, observation_of, result_of
 
@@ -69,7 +68,8 @@ def trajectory_of(frame: EpisodeFrame) -> Tree:
         "end_timestamp": _time(ended),
         "turns": _told(turns, requests[0]),
         "task_context": {
-            "task_id": frame.task_id or f"conversation-{beginning(requests[0].messages)}",
+            # Whoever names no task gets a hash of the redacted request at the door.
+            "task_id": frame.task_id or frame.trajectory_id,
             "instructions": instructions_of([m for m in opening if isinstance(m, dict)]),
         },
         "metadata": _metadata(frame, turns, requests),

@@ -47,6 +47,11 @@ def opinion(feedback: Iterable[Feedback]) -> Score:
     return Score(value, "human", f"Users said: {told}.", data)
 
 
+def voiced(score: Score) -> float | None:
+    """An opinion that somebody has; None when it is neutral because nobody spoke."""
+    return score.value if score.raw_data.get("voices") else None
+
+
 def vote_of(word: Feedback) -> float | None:
     """What this word is worth; None when it is no vote."""
     if word.type == "rating" and not isinstance(word.rating, UnsetType):

@@ -118,6 +118,7 @@ class Attempt:
             ancestors=self._start.ancestors,
             drop=[each for failure in self._failures for each in failure.bad],
             now=parts.clock(),
+            ages=self._start.ages,
         )
         snapshot = gathered.snapshot
         # Before a byte of it is on the disk: whoever erases a user's data finds this job.

@@ -149,7 +149,7 @@ def _example(sample: Sample, kept: Sequence[_Turn], *, exact: bool) -> Example:
     whole = rewards is not None and len(rewards) == len(sample.turns)
     return Example(
         trajectory_id=sample.trajectory_id,
-        group=group_key(sample.window_id, sample.scenario_id),
+        group=sample.group or group_key(sample.window_id, sample.scenario_id),
         task=sample.task_id,
         ids=tuple(number for turn in kept for number in turn.ids),
         trained=tuple(

@@ -51,7 +51,17 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows_per_iteration: Positive | None = None
     """Groups of one iteration; none means all."""
     min_agents: Positive = 5
-    """Different agents that make a group; smaller groups do not take part in relative algorithms."""
+    """Different agents of a window and scenario that make a group in a continuous world."""
+    min_attempts: Annotated[int, Meta(ge=2)] = 4
+    """Attempts at the same task by the same policy that make a group, by one agent or many. With
+    fewer than four, the baseline is mostly noise."""
+    max_age: Annotated[int, Meta(ge=0)] = 2
+    """How many versions back a policy may be whose trajectories still take part. Each version moves
+    away by its KL budget, and importance weights of more than a few nats are all noise."""
+    fill: Positive = 256
+    """Trajectories that earlier policies may fill up to where the current one has fewer."""
+    self_reported: bool = False
+    """SFT and RFT: whether a success by the agent's own word is imitated too."""
 
     clip_low: NonNegative = 0.2
     """How far below 1 the ratio to the behaviour policy may fall before its gradient stops."""

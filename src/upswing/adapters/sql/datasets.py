@@ -16,7 +16,8 @@ CHUNK = 200
 _CANDIDATES = (
     "SELECT t.trajectory_id, t.agent_id, t.agent_type, t.domain, t.task_id, t.window_id, "
     "t.scenario_id, t.ended_us, t.turns, t.infra_error, s.infra_error, t.evaluation, o.user_id, "
-    "{seen}, s.revision, COALESCE(s.judge_score, s.total), s.raw_total FROM trajectories t "
+    "{seen}, s.revision, s.total, s.raw_total, t.model, t.continuous, s.verified, s.pnl, "
+    "s.judge_score, s.reported, s.feedback, t.answers FROM trajectories t "
     "LEFT JOIN scored s ON s.trajectory_seq = t.seq LEFT JOIN optouts o ON o.user_id = t.user_id"
 )
 _SEEN = (
@@ -25,7 +26,8 @@ _SEEN = (
 )
 _SCORED = (
     "SELECT trajectory_id, agent_id, domain, window_id, scenario_id, turns, infra_error, revision, "
-    "COALESCE(judge_score, total), raw_total FROM scored WHERE trajectory_id IN ({ids})"
+    "total, raw_total, verified, pnl, judge_score, reported, feedback FROM scored "
+    "WHERE trajectory_id IN ({ids})"
 )
 _BODIES = "SELECT trajectory_id, body FROM trajectories WHERE trajectory_id IN ({ids})"
 MODELS_THAT_SAW = (
@@ -122,21 +124,22 @@ class DataSets:
 def _candidate(row: Row) -> Candidate:
     (
         trajectory_id, agent_id, profile, domain, task_id, window_id, scenario_id, ended_us, turns,
-        broke, failed, evaluation, optout, seen, revision, reward, raw_total,
+        broke, failed, evaluation, optout, seen, revision, reward, raw_total, model, continuous,
+        verified, pnl, judged, reported, feedback, answers,
     ) = row  # fmt: skip
     return Candidate(
         trajectory_id, agent_id, profile, domain, task_id, window_id, scenario_id,
         ended=moment(ended_us), turns=turns, infra_error=bool(broke or failed),
         evaluation=bool(evaluation), opted_out=optout is not None, seen=bool(seen),
-        revision=revision or 0, reward=reward, raw_total=raw_total or 0.0,
+        revision=revision or 0, reward=reward, raw_total=raw_total or 0.0, model=model,
+        continuous=bool(continuous), verified=verified, pnl=pnl, judged=judged, reported=reported,
+        feedback=feedback, answers=answers,
     )  # fmt: skip
 
 
 def _scored(row: Row) -> Scored:
-    _, agent_id, domain, window_id, scenario_id, turns, broke, revision, reward, raw_total = row
-    return Scored(
-        agent_id, domain, window_id, scenario_id, turns, bool(broke), revision, reward, raw_total
-    )
+    _, agent_id, domain, window_id, scenario_id, turns, broke, *rest = row
+    return Scored(agent_id, domain, window_id, scenario_id, turns, bool(broke), *rest)
 
 
 def _asking(sql: str, params: tuple[object, ...]) -> Callable[[Tx], list[Row]]:

@@ -28,7 +28,7 @@ JobId = Annotated[
         examples=["manual-0d4c7a52-7f2e-4c39-9a4e-6f8d2f0b8a11"],
     ),
 ]
-Algorithm = Literal["ppo", "dpo", "rloo", "grpo", "reinforce"]
+Algorithm = Literal["ppo", "dpo", "rloo", "grpo", "reinforce", "sft", "rft", "kto"]
 
 
 class DateRange(Wire, frozen=True, kw_only=True):

@@ -79,7 +79,9 @@ def test_single_attempts_sum_to_zero_by_domain_in_whatever_order(batch, scale, c
         assert sum(mine) == pytest.approx(0, abs=1e-6)
     order = list(range(len(batch)))
     chance.shuffle(order)
-    mixed = of([numbered[i] for i in order], "reinforce", scale, domains=[domains[i] for i in order])
+    mixed = of(
+        [numbered[i] for i in order], "reinforce", scale, domains=[domains[i] for i in order]
+    )
     assert mixed.values == pytest.approx(tuple(found.values[i] for i in order), abs=1e-9)
     assert mixed.flat_groups == found.flat_groups
 

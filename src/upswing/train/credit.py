@@ -117,6 +117,22 @@ def successes(rewards: Sequence[float], groups: Sequence[str], least: float) -> 
     )
 
 
+def sides(rewards: Sequence[float], recipe: Recipe) -> tuple[float, float]:
+    """KTO: what desirable and undesirable answers weigh; unless told, both sides weigh the same.
+
+    >>> sides([1.0, 0.0, 0.0, 0.0], Recipe())
+    (3.0, 1.0)
+    >>> sides([1.0, 1.0, 0.0], Recipe(desirable_weight=0.5))
+    (0.5, 2.0)
+    """
+    good = sum(reward >= recipe.success for reward in rewards)
+    bad = len(rewards) - good
+    evened = (max(1.0, bad / good), max(1.0, good / bad)) if good and bad else (1.0, 1.0)
+    told = (recipe.desirable_weight, recipe.undesirable_weight)
+    liked, disliked = (e if t is None else t for e, t in zip(evened, told, strict=True))
+    return liked, disliked
+
+
 def _preferences(examples: Sequence[Example], tracks: Sequence[Track], recipe: Recipe) -> Signal:
     """Pairs of a group, and of those that stand alone in theirs, pairs of a task."""
     sizes = Counter(example.group for example in examples)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from upswing.train.credit import Signal, ppo_targets
+from upswing.train.credit import Signal, ppo_targets, sides
 from upswing.train.example import Example
 from upswing.train.forward import score
 from upswing.train.losses import loss_for
@@ -89,6 +89,8 @@ class Learner:
         self.tokens = 0
         """Trained so far."""
         self._first_entropy: float | None = None
+        everyone = [m for cluster in signal.clusters for m in cluster]
+        self._sides = sides([examples[m].reward for m in everyone], recipe)
 
     def run(self, first: int = 0) -> Iterator[Stepped]:
         """Take the steps from `first` on."""
@@ -231,6 +233,7 @@ class Learner:
         examples = [self._examples[member] for member in step.members]
         tracks = [self._tracks[member] for member in step.members]
         recipe, weight = self._recipe, 1 / len(examples)
+        desirable, undesirable = self._sides
         others = [track.other for track in tracks if track.other is not None]
         moved = logprobs(
             self._model, others, micro_tokens=recipe.micro_tokens, place=self._placed
@@ -251,8 +254,8 @@ class Learner:
                 self._put(torch.full((len(refs),), weight)),
                 kl=kl,
                 beta=recipe.kto_beta,
-                desirable_weight=recipe.desirable_weight,
-                undesirable_weight=recipe.undesirable_weight,
+                desirable_weight=desirable,
+                undesirable_weight=undesirable,
             )
             return _with_entropy(told, scored.entropies_BT, pack.mask_BT, weight)
 

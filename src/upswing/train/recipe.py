@@ -127,10 +127,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Reward from which an answer is a success (RFT) or desirable (KTO)."""
     kto_beta: NonNegative = 0.1
     """KTO: how strongly a thumb moves the policy away from the reference."""
-    desirable_weight: NonNegative = 1.0
-    """KTO: weight of what people liked; with d liked and u disliked, `desirable_weight * d` should be
-    1 to 1.33 times `undesirable_weight * u`."""
-    undesirable_weight: NonNegative = 1.0
+    desirable_weight: NonNegative | None = None
+    """KTO: weight of what people liked; none means: such that both sides weigh the same."""
+    undesirable_weight: NonNegative | None = None
     """KTO: weight of what they did not."""
 
 

@@ -138,8 +138,7 @@ async def test_the_job_its_request_and_its_reason_are_published_and_journalled_t
     (decision,) = await bench.journal.list()
     assert (decision.kind, decision.sentence) == (
         "threshold_reached",
-        "10 new trajectories since the last training, 10 are enough; grpo, because 1 group of attempts "
-         "has a difference in it.",
+        "10 new trajectories since the last training, 10 are enough; grpo, because 1 group of attempts has a difference in it.",
     )
 
 

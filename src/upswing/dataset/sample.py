@@ -61,6 +61,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """One per turn, where turns were rewarded; a turn without one among them gained nothing."""
     group: str = ""
     """Whom it is compared with; empty: its window and scenario."""
+    temperature: float | None = None
+    """At which it was sampled, where that was recorded; 0 means greedily."""
 
 
 def sample_of(
@@ -96,6 +98,7 @@ def sample_of(
         held_out=held_out,
         turn_rewards=_turn_rewards(metadata.get("step_rewards"), len(turns)),
         group=group,
+        temperature=_temperature(metadata.get("temperature")),
     )
 
 
@@ -135,6 +138,16 @@ def _tokens(told: object) -> dict[int, dict[str, Any]]:
         for part in told
         if "ids" in part and all(type(n) is int and n >= 0 for n in part["ids"])
     }
+
+
+def _temperature(told: object) -> float | None:
+    """The temperature of a record, where it is one.
+
+    >>> _temperature(0.7), _temperature(-1), _temperature("hot"), _temperature(None)
+    (0.7, None, None, None)
+    """
+    found = number(told)
+    return float(found) if found is not None and 0 <= found <= 2 else None
 
 
 def _turn_rewards(told: object, turns: int) -> list[float] | None:

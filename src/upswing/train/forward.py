@@ -46,6 +46,9 @@ def score(
 ) -> Scored:
     """Logprobs, and what else is asked for, of a pack's trained tokens; all can be derived.
 
+    Logprobs and entropies are of the distribution at each example's own temperature: the one that
+    was sampled from, so that new, start and recorded logprobs speak of the same thing.
+
     `model` is a causal LM of transformers or peft's wrapper of one, with its adapter on or off.
     It is switched to tree attention, which changes nothing else about it.
     """
@@ -114,7 +117,9 @@ def _predict(
     slices = list(_slices(pack, lm.config.get_text_config().vocab_size))
     found = []
     for nodes, entries in slices:
-        given = (lm, hidden_MH[nodes], pack.at_E[entries] - nodes.start, pack.tokens_E[entries])
+        heat_M = None if pack.temperatures_M is None else pack.temperatures_M[nodes]
+        at_E, tokens_E = pack.at_E[entries] - nodes.start, pack.tokens_E[entries]
+        given = (lm, hidden_MH[nodes], heat_M, at_E, tokens_E)
         if len(slices) > 1:
             again: Any = {"use_reentrant": False, "preserve_rng_state": False}
             found.append(checkpoint(_likelihood, *given, entropies, **again))
@@ -133,10 +138,17 @@ def _slices(pack: Pack, vocabulary: int) -> Iterator[tuple[slice, slice]]:
 
 
 def _likelihood(
-    lm: PreTrainedModel, hidden_MH: Tensor, at_E: Tensor, tokens_E: Tensor, entropies: bool
+    lm: PreTrainedModel,
+    hidden_MH: Tensor,
+    heat_M: Tensor | None,
+    at_E: Tensor,
+    tokens_E: Tensor,
+    entropies: bool,
 ) -> tuple[Tensor, Tensor]:
     head: nn.Module = lm.get_output_embeddings()  # type: ignore[no-untyped-call]
     logits_MV = _finished(lm, head(hidden_MH).float())
+    if heat_M is not None:
+        logits_MV = logits_MV / heat_M[:, None]
     found: tuple[Tensor, Tensor] = _Likelihood.apply(logits_MV, at_E, tokens_E, entropies)  # type: ignore[no-untyped-call]
     return found
 

@@ -64,11 +64,11 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SFT and RFT: whether a success by the agent's own word is imitated too."""
 
     clip_low: NonNegative = 0.2
-    """How far below 1 the ratio to the behaviour policy may fall before its gradient stops."""
+    """How far below 1 the ratio to the start may fall before its gradient stops."""
     clip_high: NonNegative = 0.28
     """How far above: a little farther, so that rare good actions can still grow."""
     kl_beta: NonNegative = 0.0
-    """Weight of the divergence from the reference (the base without the adapter)."""
+    """Weight of the divergence from the `reference`."""
     entropy: float = 0.0
     """Weight of the policy's entropy as a bonus: keeps alternatives alive."""
     gamma: Share = 1.0
@@ -118,6 +118,30 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entropy_floor: NonNegative = 1e-4
     """Mean entropy, in nats per token, below which a policy that had more has collapsed."""
 
+    # How logged data is weighed, and what imitation and thumbs need.
+    importance_cap: Annotated[float, Meta(gt=0)] = 3.0
+    """Most that a recorded token counts because the start finds it likelier than what acted did.
+    Below it the correction is exact; what it cuts off is reported."""
+    dual_clip: Annotated[float, Meta(gt=1)] | None = 3.0
+    """Ratio beyond which a bad action that became likelier is pushed down no harder; none: never."""
+    ratio: Literal["token", "sequence"] = "token"
+    """GRPO: whether tokens or whole sequences are clipped. `sequence` is GSPO: the geometric mean of
+    a sequence's ratios, which moves far less than a token's, so set the clips to about 0.01."""
+    reference: Literal["start", "base"] = "start"
+    """What the KL term, DPO and KTO measure from: the policy that training starts from, or the base
+    without its adapter (of full training, which has none, the start)."""
+    value_rate: Annotated[float, Meta(gt=0)] | None = None
+    """PPO: the value head's own learning rate; none means ten times the policy's. The head is fitted
+    to the returns before the first step."""
+    success: Share = 0.5
+    """Reward from which an answer is a success (RFT) or desirable (KTO)."""
+    kto_beta: NonNegative = 0.1
+    """KTO: how strongly a thumb moves the policy away from the reference."""
+    desirable_weight: NonNegative | None = None
+    """KTO: weight of what people liked; none means: such that both sides weigh the same."""
+    undesirable_weight: NonNegative | None = None
+    """KTO: weight of what they did not."""
+
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "grpo": {"entropy": 0.01},
@@ -125,6 +149,9 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "rloo": {"kl_beta": 0.05, "entropy": 0.01},
     "reinforce": {"entropy": 0.01},
     "dpo": {"sft_weight": 0.2},
+    "sft": {},
+    "rft": {},
+    "kto": {},
 }
 
 

@@ -217,6 +217,24 @@ class ServeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Until the first byte of an answer, up to an hour."""
 
 
+class ExploreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Episodes that are asked for at a higher temperature than their clients want."""
+
+    share: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    """Of the episodes, 0 to 1."""
+    temperature: Annotated[float, Meta(gt=0, le=2)] = 1.0
+    """Above 0, up to 2; requests that are warmer by themselves stay as they are."""
+
+
+class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the gateway does beside passing on."""
+
+    explore: ExploreConfig | None = None
+    """`explore = {share = 0.1, temperature = 1.0}`: where agents ask at temperature 0, all attempts at
+    a task are the same and teach nothing; this lets some of them differ. Users see those answers too,
+    so it is off unless you say so."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be decided."""
 
@@ -228,6 +246,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     train: TrainConfig = TrainConfig()
     validate: ValidateConfig = ValidateConfig()
     serve: ServeConfig = ServeConfig()
+    gateway: GatewayConfig = GatewayConfig()
     deploy: dict[str, Any] = {}
     """Rollouts, by the names of `upswing.deploy.policy`."""
 

@@ -115,7 +115,11 @@ async def reward(store, row, *, total=0.5, judge=None):
     first = reward_of(row, total, 1)
     facts = ScoredFacts(row.domain, row.complexity, row.turns, None, None)
     await rewards.publish(
-        [NewReward(found.seq, first, {}, facts, None, row.agent_id, row.user_id or "", None, None, row.infra_error)],
+        [NewReward(
+            found.seq, first, {}, facts, None, row.agent_id, row.user_id or "", None, None, row.infra_error,
+            verified=float(sum(row.agent_id.encode()) % 2), task_id=row.task_id,
+            continuous=row.continuous, answers=row.answers,
+        )],
         cursor=found.seq, now=NOW,
     )  # fmt: skip
     if judge is not None:

@@ -33,6 +33,8 @@ class SampleTurn(msgspec.Struct, frozen=True, omit_defaults=True):
     """`user_message`, `tool_result`, `subordinate_response` or `system_message`."""
     error: str | None = None
     turn_id: int = 0
+    context_only: bool = False
+    """What was said is read again, and not learned."""
 
 
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -99,6 +101,24 @@ def sample_of(
         turn_rewards=_turn_rewards(metadata.get("step_rewards"), len(turns)),
         group=group,
         temperature=_temperature(metadata.get("temperature")),
+    )
+
+
+def shown(sample: Sample, answer: str) -> Sample:
+    """The same situation with the answer that would have been right; nobody recorded its tokens.
+
+    The words of earlier turns are kept as what was read, and only the answer is to be learned.
+    """
+    *before, last = [
+        msgspec.structs.replace(turn, token_ids=None, logprobs=None, context_only=True)
+        for turn in sample.turns
+    ]
+    right = {"type": "response", "raw_response": answer}
+    return msgspec.structs.replace(
+        sample,
+        turns=[*before, msgspec.structs.replace(last, action=right, success=True, error=None, context_only=False)],
+        on_policy=False,
+        turn_rewards=None,
     )
 
 

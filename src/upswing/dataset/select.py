@@ -13,7 +13,7 @@ trajectory.
 | dpo                  | a group of two or more           | the same                                  |
 | ppo, reinforce       | one trajectory                   | its domain's one source                   |
 | kto                  | one trajectory                   | its domain's, users' feedback first       |
-| sft, rft             | one trajectory that succeeded    | its domain's; the agent's own word only when configured |
+| sft, rft             | one trajectory that succeeded, or whose right answer somebody showed | its domain's; the agent's own word only when configured |
 
 What the policy did that training starts from comes first, and of that the newest first. Other
 models' work follows when there is too little of it, then that of earlier versions, up to `fill`, as far back as
@@ -35,6 +35,8 @@ from upswing.dataset.split import hold_out, is_held_out, lot
 
 GROUPED = frozenset({"grpo", "rloo", "dpo"})
 IMITATING = frozenset({"sft", "rft"})
+SHOWN = "demonstration"
+"""Who scores a trajectory for which somebody showed what would have been right."""
 FOREIGN = 1
 """The age of a policy that nobody knows: neither our own newest nor a version of ours."""
 _FEEDBACK_FIRST = (Source.FEEDBACK, Source.VERIFIED, Source.JUDGE, Source.REPORTED)
@@ -149,7 +151,9 @@ def _singles(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[Left
         scored = group_scores(members, 1, _order(wish))
         for each in members:
             score = None if scored is None else scored.scores.get(each.trajectory_id)
-            if scored is None or score is None:
+            if each.demonstrated and wish.algorithm in IMITATING:
+                units.append(_unit(each.trajectory_id, [each], {each.trajectory_id: 1.0}, SHOWN, wish))  # fmt: skip
+            elif scored is None or score is None:
                 left_out[LeftOut.NO_OUTCOME] += 1
             elif wish.algorithm in IMITATING and not score >= wish.min_score:
                 left_out[LeftOut.NO_SUCCESS] += 1

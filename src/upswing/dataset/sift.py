@@ -118,6 +118,8 @@ class Candidate:
     """What was said of it, by source: `upswing.dataset.scoring`."""
     answers: str = ""
     """A hash of what the agent did."""
+    demonstrated: bool = False
+    """Somebody has shown what would have been right: that is imitated instead of what was done."""
 
     @property
     def group(self) -> str:

@@ -134,7 +134,12 @@ def _told(turns: Sequence[_Turn], request: _Request) -> list[Tree]:
 def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_Request]) -> Tree:
     said = msgspec.json.decode(frame.about)
     outcome = msgspec.json.decode(frame.outcome)
-    temperature = requests[0].temperature
+    temperature, explored = requests[0].temperature, False
+    if (
+        frame.temperature is not None
+        and (1.0 if temperature is None else temperature) < frame.temperature
+    ):
+        temperature, explored = frame.temperature, True
     mixed = len(frame.models) > 1
     return {
         **{key: said[key] for key in FROM_CLIENT if key in said},
@@ -144,6 +149,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         "episode_id": frame.episode_id,
         **({"user_id": frame.user_id} if frame.user_id else {}),
         **({"temperature": temperature} if temperature is not None and 0 <= temperature <= 2 else {}),
+        **({"explored": True} if explored else {}),
         "total_tokens": sum(t.answer.prompt_tokens + t.answer.completion_tokens for t in turns),
         "total_cost_usd": sum(_cost(t, frame.prices.get(t.heard.model_id)) for t in turns),
         "latency_ms": [round(turn.heard.ms, 3) for turn in turns],

@@ -20,7 +20,7 @@ from msgspec import UNSET
 
 from upswing.contracts.training import DATASET_SIZE, NEW, DatasetFilter, TrainingRequest
 from upswing.dataset.balance import balance_of
-from upswing.dataset.sample import Sample, sample_of
+from upswing.dataset.sample import Sample, sample_of, shown
 from upswing.dataset.select import FOREIGN, IMITATING, Selection, select
 from upswing.dataset.sift import Candidate, LeftOut, Wish, said
 from upswing.dataset.snapshot import Snapshot, snapshot_of
@@ -72,12 +72,16 @@ class Data:
         """
         wish = replace(wish_of(request, recipe, drop), ages=ages or {})
         found = await self._sources.find(request.training_config.dataset, ancestors)
-        candidates, lost = found.candidates, Counter(found.left_out)
+        lost, right = Counter(found.left_out), await self._demonstrations(wish)
+        candidates = [
+            replace(each, demonstrated=True) if each.trajectory_id in right else each
+            for each in found.candidates
+        ]
         while True:
             selection = await asyncio.to_thread(select, candidates, wish)
             if not selection.members:
                 raise NoData(_nothing(selection, lost))
-            samples, useless = await self._samples(selection, found)
+            samples, useless = await self._samples(selection, found, right)
             if not useless:
                 break
             lost.update(useless.values())
@@ -103,8 +107,12 @@ class Data:
         known = await self._store.remains([each.trajectory_id for each in snapshot.entries])
         return bool(known.erased)
 
+    async def _demonstrations(self, wish: Wish) -> dict[str, str]:
+        """What people showed to be right, for algorithms that imitate."""
+        return await self._store.demonstrations() if wish.algorithm in IMITATING else {}
+
     async def _samples(
-        self, selection: Selection, found: Found
+        self, selection: Selection, found: Found, right: Mapping[str, str]
     ) -> tuple[list[Sample], dict[str, LeftOut]]:
         """The samples in order, or which trajectories are of no use after all."""
         by_id = {each.trajectory_id: each for each in selection.members}
@@ -114,7 +122,7 @@ class Data:
         def take(bodies: Iterable[tuple[str, bytes]]) -> None:
             for name, body in bodies:
                 try:
-                    made[name] = _sample(body, by_id[name], selection)
+                    made[name] = _sample(body, by_id[name], selection, right.get(name))
                 except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
                     useless[name] = LeftOut.UNREADABLE
 
@@ -170,8 +178,8 @@ def is_fresh(request: TrainingRequest) -> bool:
     return metadata.get(DATASET_SIZE) == NEW
 
 
-def _sample(body: bytes, member: Candidate, selection: Selection) -> Sample:
-    return sample_of(
+def _sample(body: bytes, member: Candidate, selection: Selection, right: str | None) -> Sample:
+    sample = sample_of(
         msgspec.json.decode(body),
         reward=selection.scores[member.trajectory_id],
         group=selection.groups[member.trajectory_id],
@@ -182,6 +190,7 @@ def _sample(body: bytes, member: Candidate, selection: Selection) -> Sample:
         revision=member.revision,
         held_out=selection.is_held_out(member),
     )
+    return sample if right is None else shown(sample, right)
 
 
 def _given(request: TrainingRequest) -> dict[str, Any]:

@@ -136,7 +136,10 @@ class _Encoder:
         except Unspeakable as error:
             raise _Unusable(str(error)) from None
         self.pieced += any(turn.pieced for turn in spoken)
-        return [_Turn(turn.heard + turn.said, len(turn.said)) for turn in spoken]
+        return [
+            _Turn(turn.heard + turn.said, 0 if told.context_only else len(turn.said))
+            for turn, told in zip(spoken, sample.turns, strict=True)
+        ]
 
 
 def _masked(sample: Sample, *, exact: bool) -> Example:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeVar
 
+from msgspec import UnsetType
+
 from upswing.adapters.sql.database import Database, Row, Tx
 from upswing.adapters.sql.store import moment
+from upswing.contracts import Feedback, decode
 from upswing.dataset.sift import Candidate, Remains, Scored
+from upswing.ports import may_speak
 
 T = TypeVar("T")
 CHUNK = 200
@@ -30,6 +34,13 @@ _SCORED = (
     "WHERE trajectory_id IN ({ids})"
 )
 _BODIES = "SELECT trajectory_id, body FROM trajectories WHERE trajectory_id IN ({ids})"
+SHOWING = frozenset({"demonstration", "correction"})
+"""Words of users whose comment is what would have been right."""
+_SHOWN = (
+    "SELECT t.trajectory_id, f.body, f.user_id, t.user_id, f.trusted FROM feedback f "
+    "JOIN trajectories t ON t.trajectory_id = f.trajectory_id "
+    "OR (f.trajectory_id IS NULL AND t.episode_id = f.episode_id) ORDER BY f.seq"
+)
 MODELS_THAT_SAW = (
     "WITH RECURSIVE saw (model_id) AS (SELECT m.model_id FROM models m "
     "JOIN trained_on x ON x.job_id = m.job_id WHERE x.trajectory_id IN ({ids}) "
@@ -64,6 +75,18 @@ class DataSets:
             asking = _asking(_BODIES.format(ids=_marks(ids)), tuple(ids))
             rows = await self._database.read(asking)
             yield [(row[0], bytes(row[1])) for row in rows]
+
+    async def demonstrations(self) -> dict[str, str]:
+        """Trajectory → what somebody who may say so showed to be right; the newest word counts."""
+        rows = await self._database.read(lambda tx: tx.rows(_SHOWN))
+        found: dict[str, str] = {}
+        for trajectory_id, body, speaker, owner, trusted in rows:
+            word = decode(Feedback, bytes(body))
+            if word.type not in SHOWING or isinstance(word.comment, UnsetType):
+                continue
+            if word.comment.strip() and may_speak(speaker, owner, trusted=bool(trusted)):
+                found[trajectory_id] = word.comment
+        return found
 
     async def remains(
         self, trajectory_ids: Sequence[str], ancestors: Sequence[str] = ()

@@ -146,7 +146,7 @@ def _negative(body: Any) -> bool:
         return False
     if word.type == "rating":
         return word.rating is not None and word.rating <= 2
-    return word.type in {"thumbs_down", "abandoned", "correction"}
+    return word.type in {"thumbs_down", "abandoned", "correction", "demonstration"}
 
 
 def _target(tx: Tx, word: Row) -> str | None:

@@ -85,7 +85,7 @@ async def test_what_is_learned_from_is_the_outcome_and_not_the_total(memory):
     await put(memory, grouped(1, "b"), total=0.5)
     made = await gathered(memory, request("ppo"))
     told = {s.agent_id: (s.reward, s.raw_total, s.revision) for s in made.samples}
-    assert told == {"agent-a": (0.0, 0.125, 2), "agent-b": (1.0, 0.25, 1)}
+    assert told == {"agent-a": (1.0, 0.125, 2), "agent-b": (0.0, 0.25, 1)}
     assert made.snapshot.sources == {"verified": 2}
 
 

@@ -214,6 +214,32 @@ def test_numbers_that_cannot_be_are_named(model):
     assert unsound(given, bad) == ["t0.0"]
 
 
+def test_the_value_head_knows_tasks_before_the_first_step_and_has_its_own_rate(model):
+    """Eight tasks, four attempts each; those of odd tasks always succeed."""
+    given = [replace(e, reward=float(int(e.task[1:]) % 2)) for e in examples(8, 4)]
+    recipe = Recipe(algorithm="ppo", batch_size=32, epochs=1, learning_rate=1e-3, value_rate=5e-3)
+    work = learner(model, given, recipe)
+    before = [track.turns for track in work._tracks]
+    next(work.run())
+    assert before == [1] * 32
+    assert work.explained is not None
+    assert [group["lr"] for group in work.optimizer.param_groups] == pytest.approx([1e-3, 5e-3])
+    expected = {e.task: float(t.old_values_K[0]) for e, t in zip(given, work._tracks, strict=True)}
+    odd = [value for task, value in expected.items() if int(task[1:]) % 2]
+    even = [value for task, value in expected.items() if not int(task[1:]) % 2]
+    assert sum(odd) / len(odd) >= sum(even) / len(even)
+
+
+def test_a_job_that_goes_on_keeps_the_head_it_was_given(model):
+    given = examples()
+    recipe = Recipe(algorithm="ppo", batch_size=4, epochs=1)
+    work = learner(model, given, recipe)
+    work.value_head.bias.data.fill_(0.75)
+    next(work.run(1))
+    assert work.explained is None
+    assert abs(float(work.value_head.bias.detach()) - 0.75) < 0.01
+
+
 def test_turns_are_credited_where_they_were_rewarded(model):
     two = Example(
         "t", "g", "k", (1, 2, 3, 4), (False, True, False, True), (0, 0, 1, 1), None, False, 1.0,

@@ -183,6 +183,13 @@ def _relative(
     return Signal(credited, tuple(clusters), len(set(groups)), found.flat_groups)
 
 
+def returns_of(example: Example, track: Track, recipe: Recipe) -> tuple[float, ...]:
+    """What really came of each turn: the discounted sum of its own and all later rewards."""
+    dense = _dense(example, track) if recipe.credit == "turn" else None
+    earned = rewards_by_turn(example.reward, dense, track.turns)
+    return gae(earned, (0.0,) * track.turns, gamma=recipe.gamma, lam=1.0)[1]
+
+
 def ppo_targets(
     examples: Sequence[Example], tracks: Sequence[Track], values: Sequence[Tensor], recipe: Recipe
 ) -> list[Track]:

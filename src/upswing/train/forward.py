@@ -35,6 +35,8 @@ class Scored:
     """Entropy of the distribution each was drawn from, in nats."""
     values_BK: Tensor | None
     """What the value head expects where a turn's first trained token comes next."""
+    states_BKH: Tensor | None = None
+    """What the value head reads there."""
 
 
 def score(
@@ -43,6 +45,7 @@ def score(
     *,
     entropies: bool = False,
     value_head: nn.Module | None = None,
+    states: bool = False,
 ) -> Scored:
     """Logprobs, and what else is asked for, of a pack's trained tokens; all can be derived.
 
@@ -68,7 +71,8 @@ def score(
     entropies_BT = None
     if entropies:
         entropies_BT = entropies_M[pack.at_E[pack.entry_BT]] * pack.mask_BT
-    return Scored(logps_E[pack.entry_BT] * pack.mask_BT, entropies_BT, values_BK)
+    states_BKH = hidden_NH[pack.turn_nodes_BK] if states else None
+    return Scored(logps_E[pack.entry_BT] * pack.mask_BT, entropies_BT, values_BK, states_BKH)
 
 
 def _unwrapped(model: nn.Module) -> PreTrainedModel:

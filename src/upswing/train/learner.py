@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from upswing.train.credit import Signal, ppo_targets, sides
+from upswing.train.credit import Signal, ppo_targets, returns_of, sides
 from upswing.train.example import Example
 from upswing.train.forward import score
 from upswing.train.losses import loss_for
@@ -28,6 +28,7 @@ from upswing.train.recipe import Recipe
 from upswing.train.report import Stepped
 from upswing.train.schedule import Step, learning_rate, steps_of
 from upswing.train.tracks import logprobs, rectangle
+from upswing.train.value import fit_value
 
 _WHOLE = frozenset({"dpo", "kto"})
 """Algorithms whose loss is one of whole answers, not of tokens."""
@@ -79,12 +80,19 @@ class Learner:
         self._clock = clock
         self._loss = loss_for(recipe) if recipe.algorithm not in _WHOLE else None
         modules = [model, *([value_head] if value_head is not None else [])]
-        self.parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
+        sets = [[p for p in module.parameters() if p.requires_grad] for module in modules]
+        self.parameters = [p for parameters in sets for p in parameters]
         self.optimizer = self.team.prepare(
             torch.optim.AdamW(
-                self.parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+                [{"params": parameters} for parameters in sets],
+                lr=recipe.learning_rate,
+                weight_decay=recipe.weight_decay,
             )
         )
+        self._faster = (recipe.value_rate or 10 * recipe.learning_rate) / recipe.learning_rate
+        """The value head's rate, in the policy's."""
+        self.explained: float | None = None
+        """PPO: share of the returns' variance that the fitted head explains on left-out tasks."""
         self.steps = steps_of(signal.clusters, recipe)
         self.tokens = 0
         """Trained so far."""
@@ -95,6 +103,8 @@ class Learner:
     def run(self, first: int = 0) -> Iterator[Stepped]:
         """Take the steps from `first` on."""
         epoch = -1
+        if self.value_head is not None and not first:
+            self._fit_value(self.value_head)
         for number, step in enumerate(self.steps[first:], start=first):
             began = self._clock()
             if step.epoch != epoch:
@@ -125,8 +135,8 @@ class Learner:
         if not math.isfinite(float(norm)):
             raise Diverged("the gradient is not a number")
         self._guard(figures)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        for group, factor in zip(self.optimizer.param_groups, (1.0, self._faster), strict=False):
+            group["lr"] = rate * factor
         self.optimizer.step()
         self.tokens += sum(len(self._tracks[member].old_T) for member in step.members)
         return {**figures, "grad_norm": float(norm)}
@@ -267,6 +277,28 @@ class Learner:
 
     def _put(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.team.device)
+
+    def _fit_value(self, head: nn.Module) -> None:
+        """PPO: the head begins with what tasks are worth to the policy that is trained."""
+        members = sorted({member for step in self.steps for member in step.members})
+        examples = [self._examples[member] for member in members]
+        tracks = [self._tracks[member] for member in members]
+        states: list[Tensor] = [torch.empty(0)] * len(members)
+        with torch.no_grad():
+            for pack in packs(examples, micro_tokens=self._recipe.micro_tokens):
+                found_BKH = score(self._model, self._placed(pack), states=True).states_BKH
+                for row, index in enumerate(pack.examples if found_BKH is not None else ()):
+                    states[index] = _known(found_BKH)[row, : tracks[index].turns].float().cpu()
+        returns = [returns_of(e, t, self._recipe) for e, t in zip(examples, tracks, strict=True)]
+        weights_H, bias, self.explained = fit_value(
+            torch.cat(states),
+            torch.tensor([each for row in returns for each in row]),
+            [e.task for e, row in zip(examples, returns, strict=True) for _ in row],
+        )
+        with torch.no_grad():
+            weight, offset = head.parameters()
+            weight.copy_(weights_H[None])
+            offset.fill_(bias)
 
     def _revalue(self, iteration: int) -> None:
         """PPO: what the value head expects now decides this epoch's advantages and returns."""

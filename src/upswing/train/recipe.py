@@ -147,7 +147,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "grpo": {"entropy": 0.01},
     "ppo": {"clip_low": 0.2, "clip_high": 0.2, "entropy": 0.01},
     "rloo": {"kl_beta": 0.05, "entropy": 0.01},
-    "reinforce": {"entropy": 0.01},
+    "reinforce": {"entropy": 0.01, "kl_beta": 0.3},
     "dpo": {"sft_weight": 0.2},
     "sft": {},
     "rft": {},

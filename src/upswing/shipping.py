@@ -27,6 +27,7 @@ from upswing.adapters.serving import TOKENS, HttpServing, Server
 from upswing.adapters.sql.database import Database
 from upswing.adapters.sql.earnings import Earnings
 from upswing.adapters.sql.models import Models
+from upswing.adapters.sql.production import Production
 from upswing.adapters.sql.rollouts import Rollouts
 from upswing.adapters.sql.validations import Validations
 from upswing.comparing import Comparison, look_up
@@ -67,7 +68,8 @@ class Shipping:
             folder / "validation", settings.validate, self._validations, objects, self.find,
             redactor, clock=clock, wall=wall, new_id=new_id, judge=judge,
             key_of=lambda url: (surroundings.serve_key or "") if _same(url, settings.serve.url) else "",
-            metrics=ValidateMetrics(registry), worlds=worlds,
+            metrics=ValidateMetrics(registry), worlds=worlds, production=Production(database),
+            base=base,
         )  # fmt: skip
         world = World(Rollouts(database), self.board, self.serving, clock, wall, new_id, changed)
         self.controller = Controller(

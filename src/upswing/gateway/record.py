@@ -33,6 +33,7 @@ FROM_CLIENT = (
 class _Request(msgspec.Struct):
     messages: Raw
     temperature: float | None = None
+    top_p: float | None = None
     tools: list[Any] | None = None
 
 
@@ -134,7 +135,7 @@ def _told(turns: Sequence[_Turn], request: _Request) -> list[Tree]:
 def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_Request]) -> Tree:
     said = msgspec.json.decode(frame.about)
     outcome = msgspec.json.decode(frame.outcome)
-    temperature = requests[0].temperature
+    temperature, top_p = requests[0].temperature, requests[0].top_p
     mixed = len(frame.models) > 1
     return {
         **{key: said[key] for key in FROM_CLIENT if key in said},
@@ -144,6 +145,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         "episode_id": frame.episode_id,
         **({"user_id": frame.user_id} if frame.user_id else {}),
         **({"temperature": temperature} if temperature is not None and 0 <= temperature <= 2 else {}),
+        **({"top_p": top_p} if top_p is not None and 0 < top_p < 1 else {}),
         "total_tokens": sum(t.answer.prompt_tokens + t.answer.completion_tokens for t in turns),
         "total_cost_usd": sum(_cost(t, frame.prices.get(t.heard.model_id)) for t in turns),
         "latency_ms": [round(turn.heard.ms, 3) for turn in turns],

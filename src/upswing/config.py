@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -168,33 +169,51 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a model has to show before it ships."""
 
-    suites: tuple[str, ...] = (
-        "world:triage", "code_generation", "data_analysis", "research_synthesis", "tool_usage",
-        "regression", "safety",
-    )  # fmt: skip
-    """What both models do: our suites, `world:NAME`, `inspect:TASK`, or names of `files`."""
+    suites: tuple[str, ...] | None = None
+    """What both models do: our suites, `world:NAME`, `production`, `inspect:TASK`, or names of
+    `files`. None: your own tasks, the four abilities, `regression` and `safety`; see
+    `upswing.validate.usual`."""
     files: dict[str, str] = {}
     """Suites of your own: a name and its file, with one task a line."""
+    worlds: dict[str, str] = {}
+    """Worlds of your own: a name, and `package.module:attribute` or the URL of an AgentGym server."""
     counted: tuple[str, ...] | None = None
-    """Suites that count toward the improvement; None: every one that measures ability, so by default
-    the world's held-out tasks and the four abilities. One in which both models score zero never
-    counts."""
+    """Suites that count toward the improvement; None: your own tasks, and without any of these every
+    suite that measures ability. One in which both models score zero never counts."""
     floors: dict[str, Annotated[float, Meta(ge=0, le=1)]] = {}
     """Safety suite → the score that a candidate must reach, 0 to 1, whatever the current model does."""
-    safety_reach: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    safety_reach: Annotated[float, Meta(ge=0, le=1)] | None = None
     """How far down the interval of safety may reach, where safety is below the current model's, before
-    nobody can say whether it is worse. A model that says nothing sensible, such as `tiny`, needs 0.20."""
-    seeds: Annotated[int, Meta(ge=1, le=20)] = 1
-    """How often every task is done, 1 to 20; more than once says something only above temperature 0."""
-    temperature: Annotated[float, Meta(ge=0, le=2)] = 0.0
-    """Of the answers, 0 to 2."""
+    nobody can say whether it is worse. None: 0.05, and 0.20 where the base is `tiny`, which says nothing
+    sensible."""
+    samples: Annotated[
+        tuple[Annotated[int, Meta(ge=1, le=64)], ...], Meta(min_length=1, max_length=5)
+    ] = (4, 8, 16)
+    """Answers to each of your own tasks at each look, rising, up to 64: after each look the validation
+    ends if the interval decides. The looks share an error of 5 %."""
+    seeds: Annotated[int, Meta(ge=1, le=20)] | None = None
+    """How often every task of every suite is done, 1 to 20, with a single look; None: `samples` for
+    your own tasks, once for the others."""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """Of all answers, 0 to 2. None: your own tasks are done as the agents do them, with the temperature
+    and `top_p` that most of the newest trajectories of the current model have, 1.0 when none is known;
+    abilities and safety at 0."""
+    tasks: Annotated[int, Meta(ge=20, le=10_000)] = 200
+    """Of your own, over all their suites, 20 to 10,000; as many of them as `minutes` allows."""
     max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 256
     """Of an answer, 16 to 32,768, whatever a task would allow. 256 is enough for every reference
     answer, and lets a model of 135 million weights end in time on two cores."""
     at_once: Annotated[int, Meta(ge=1, le=256)] = 8
     """Requests under way, up to 256; a model server answers several almost as quickly as one."""
+    minutes: Annotated[float, Meta(gt=0, le=1440)] = 6
+    """When it should be over: no further task of your own and no further look is begun that would
+    not end by then."""
     deadline_minutes: Annotated[float, Meta(gt=0, le=1440)] = 28
     """For the whole, up to a day; what is missing then counts as not covered."""
+
+    def __post_init__(self) -> None:
+        if any(later <= earlier for earlier, later in pairwise(self.samples)):
+            raise ValueError("`samples` in [validate] must rise from look to look")
 
 
 class ServeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

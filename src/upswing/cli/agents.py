@@ -17,6 +17,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from upswing.cli.worlds import named_world
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _work(arguments: argparse.Namespace) -> Work:
     from upswing.cli.agents_rounds import Work
 
     return Work(
-        world=arguments.world,
+        world=named_world(arguments.data, arguments.world),
         seed=arguments.seed,
         agents=arguments.agents,
         tasks=arguments.tasks,

@@ -32,6 +32,7 @@ FROM_CLIENT = (
 class _Request(msgspec.Struct):
     messages: Raw
     temperature: float | None = None
+    top_p: float | None = None
     tools: list[Any] | None = None
 
 
@@ -134,7 +135,7 @@ def _told(turns: Sequence[_Turn], request: _Request) -> list[Tree]:
 def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_Request]) -> Tree:
     said = msgspec.json.decode(frame.about)
     outcome = msgspec.json.decode(frame.outcome)
-    temperature, explored = requests[0].temperature, False
+    temperature, top_p, explored = requests[0].temperature, requests[0].top_p, False
     if (
         frame.temperature is not None
         and (1.0 if temperature is None else temperature) < frame.temperature
@@ -150,6 +151,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         **({"user_id": frame.user_id} if frame.user_id else {}),
         **({"temperature": temperature} if temperature is not None and 0 <= temperature <= 2 else {}),
         **({"explored": True} if explored else {}),
+        **({"top_p": top_p} if top_p is not None and 0 < top_p < 1 else {}),
         "total_tokens": sum(t.answer.prompt_tokens + t.answer.completion_tokens for t in turns),
         "total_cost_usd": sum(_cost(t, frame.prices.get(t.heard.model_id)) for t in turns),
         "latency_ms": [round(turn.heard.ms, 3) for turn in turns],

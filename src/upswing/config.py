@@ -124,7 +124,7 @@ class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the loop trains, and what a job may take."""
 
-    algorithm: Algorithm = "ppo"
+    algorithm: Algorithm = "grpo"
     """For requests that name none; RL_ALGORITHM in the environment wins."""
     base_model: str | None = None
     """For requests that name none; RL_BASE_MODEL, then BASE_MODEL in the environment win. Without
@@ -369,7 +369,7 @@ def defaults(settings: Settings, surroundings: Surroundings) -> Defaults:
     """The environment's word, else the file's, else ours.
 
     >>> defaults(Settings(), Surroundings())
-    Defaults(algorithm='ppo', base_model='tiny', sample_size=10000)
+    Defaults(algorithm='grpo', base_model='tiny', sample_size=10000)
     >>> defaults(Settings(), Surroundings(nats_url="nats://bus")).base_model is None
     True
     """

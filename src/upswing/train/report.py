@@ -38,6 +38,8 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     """Trajectories whose chat template rewrites history, so that they were encoded part by part."""
     doubted: dict[str, int] = {}
     """Recorded tokens that were not believed, by the sentence that says why."""
+    policy_versions: dict[str, float] = {}
+    """Model that acted → its share of the trained tokens: how far the data is off-policy."""
 
 
 class Stepped(msgspec.Struct, frozen=True, tag="stepped"):
@@ -84,6 +86,28 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     seconds: float
     samples: int
     reward_mean: float
+    stopped: str = ""
+    """Why the job ended before its last step (`kl_budget`, `diversity`, `no_gain`); "": it did not."""
+    last_step: int = 0
+    """The last step that was taken; `step` is the one whose weights ship."""
+    kl: float | None = None
+    """KL(new ‖ start) of what ships, in nats a reply."""
+    kl_budget: float | None = None
+    changed_answers: float | None = None
+    """Share of the greedy replies that are no longer those of the start policy."""
+    diversity: tuple[float, float] | None = None
+    """Effective number of different first tokens over the prompts, before and after."""
+    train_before: float | None = None
+    train_after: float | None = None
+    """Mean reward on what was trained on, as logged and as estimated."""
+    measured_by: str = "logged"
+    """Whether the held-out rewards are from `fresh` samples or estimated from `logged` episodes."""
+    effective: float = 0.0
+    """Episodes that the held-out estimate afterwards rests on."""
+    no_change: bool = False
+    """The policy did not move."""
+    advice: str = ""
+    """With `no_change`: what to try next."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

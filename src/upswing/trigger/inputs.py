@@ -19,7 +19,7 @@ class Rules:
     min_sample: int = 100
     pause: timedelta = timedelta(hours=1)
     minimums: Minimums = field(default_factory=Minimums)
-    algorithm: str = "ppo"
+    algorithm: str = "grpo"
     base_model: str | None = "tiny"
     """What the loop trains when it asks by itself; None: nobody has said."""
 

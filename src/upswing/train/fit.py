@@ -93,6 +93,8 @@ def fitted(
             0.1 if size != "large" else 0.03,
             "the first steps of a fresh optimizer are as large as later ones and know less",
         ),
+        "kl_beta": (recipe.kl_beta, "clip and KL budget hold it near its start"),
+        "scale_rewards": (recipe.scale_rewards, "the usual scale"),
         "weight_decay": (0.0, "the KL budget bounds how far weights go"),
         **_by_algorithm(recipe, size),
     }

@@ -12,6 +12,7 @@ from upswing.contracts.training import TrainingRequest, TrainingStatus
 from upswing.dataset.snapshot import Snapshot
 from upswing.ports import Job, Renewed
 from upswing.train.data_service import Gathered
+from upswing.train.fit import LARGE
 from upswing.train.progress import State
 from upswing.train.recipe import Recipe
 from upswing.train.report import Report
@@ -158,6 +159,9 @@ class Parts:
     journal: Journal
     limits: Limits
     clock: Callable[[], datetime]
+    parameters: Callable[[str], tuple[int, bool]] = lambda _name: (LARGE, False)
+    """Of a base: how many weights it has, and whether all of them are trained unless somebody says
+    otherwise. Unless told, every base counts as large."""
     changed: Callable[[], None] = lambda: None
     """Called after a commit, so that what follows from it is published at once."""
     finished: Callable[[State, float, int], None] = lambda _state, _seconds, _samples: None

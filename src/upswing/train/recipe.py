@@ -2,7 +2,8 @@
 
 The defaults of the algorithm come first, then `[train.recipe]` of the config, then what the
 request asks for: its `hyperparameters`, `compute` and `checkpointing`, and `metadata.recipe`, where
-every knob of this module can be set by name.
+every knob of this module can be set by name. Those of `FITTED` that nobody set are listed in
+`Recipe.unset`: `train.fit` chooses them when base and data are known.
 """
 
 from __future__ import annotations
@@ -113,10 +114,28 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     holdout: Share = 0.1
     """Share of the tasks that is not trained on but measured."""
 
+    kl_budget: NonNegative | None = None
+    """Nats that a reply may be away from what the start policy would have said: KL(new ‖ start),
+    summed over a reply's tokens. The job ends there. None means: `KL_PER_TOKEN` for each token of a
+    reply, and never less than `KL_PER_REPLY`."""
+    evaluations: Annotated[int, Meta(ge=1, le=100)] = 8
+    """How often a job measures how far it has moved and what that brings; between them it trains."""
+
     kl_limit: NonNegative = 10.0
     """Divergence from the behaviour policy, in nats per token, that counts as blown up."""
     entropy_floor: NonNegative = 1e-4
     """Mean entropy, in nats per token, below which a policy that had more has collapsed."""
+    unset: tuple[str, ...] = ()
+    """Knobs that nobody set; `train.fit` chooses them. Empty once a job has its data."""
+
+
+FITTED = (
+    "learning_rate", "batch_size", "epochs", "warmup", "schedule", "clip_low", "clip_high",
+    "entropy", "kl_beta", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
+)  # fmt: skip
+"""Knobs whose best value depends on the base, the data and whether all weights are trained."""
+KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
+"""Nats, of the default of `kl_budget`."""
 
     # How logged data is weighed, and what imitation and thumbs need.
     importance_cap: Annotated[float, Meta(gt=0)] = 3.0
@@ -172,7 +191,9 @@ def recipe_of(request: TrainingRequest, configured: Mapping[str, Any]) -> Recipe
     extra = metadata.get("recipe") or {}
     if not isinstance(extra, Mapping):
         raise Rejected(Reason.SCHEMA, "`metadata.recipe` is an object of knobs.")
-    together = {**_DEFAULTS[config.algorithm], **configured, **knobs, **extra}
+    named = {**configured, **knobs, **extra}
+    unset = [name for name in FITTED if name not in named]
+    together = {**_DEFAULTS[config.algorithm], **named, "unset": unset}
     try:
         return msgspec.convert({**together, "algorithm": config.algorithm}, Recipe)
     except msgspec.ValidationError as error:

@@ -182,7 +182,11 @@ async def test_agents_that_ask_a_server_of_their_own_record_themselves(house):
     assert {row[2] for row in found} == {task.task_id for task in Triage(7).training[:3]}
     for body, *_ in found:
         kept = json.loads(body)
-        assert kept["metadata"]["outcome"] == {"status": "completed", "share": 1.0}
+        assert kept["metadata"]["outcome"] == {
+            "status": "completed",
+            "share": 1.0,
+            "source": "world",
+        }
         assert kept["turns"][0]["action"]["raw_response"] in RULE.values()
 
 

@@ -55,6 +55,8 @@ class Admitted:
     task_id: str
     evaluation: bool
     """Only measured, never trained on."""
+    practice: bool = False
+    """Learned from, and no evidence of how a model does: its task was chosen for its difficulty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,10 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     for name, kind, usual, unit, help_ in _OPTIONS:
         agents.add_argument(name, type=kind, default=usual, metavar=unit, help=help_)
     agents.add_argument(
+        "--curriculum", action="store_true",
+        help="half of the tasks are those that the loop wants to be tried next; they are no evidence",
+    )  # fmt: skip
+    agents.add_argument(
         "--record", choices=("gateway", "sdk"), default="gateway",
         help="who records: the gateway (default), or the SDK in the agents",
     )  # fmt: skip
@@ -97,6 +101,7 @@ def _work(arguments: argparse.Namespace) -> Work:
         max_tokens=arguments.max_tokens,
         at_once=arguments.at_once,
         feedback=arguments.feedback,
+        curriculum=arguments.curriculum,
     )
 
 

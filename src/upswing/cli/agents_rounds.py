@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -29,6 +30,7 @@ from upswing.worlds.known import world_of
 from upswing.worlds.visit import Visit
 from upswing.worlds.world import Task, World
 
+CURRICULUM = "curriculum"
 _ROUNDS_AT_ONCE = 2
 """The second one takes the seats that the first one leaves, so that no seat is empty between them."""
 _UNTOLD = 100
@@ -66,6 +68,8 @@ class Work:
     max_tokens: int
     at_once: int
     feedback: float
+    curriculum: bool = False
+    """Half of the tasks are those that the loop wants to be tried."""
 
 
 class Gym:
@@ -166,12 +170,24 @@ async def _rounds(
     told: Told, say: Say,
 ) -> None:  # fmt: skip
     clock, tasks = _clock(work.speed), cycle(training)
+    chosen = _Chosen(training, work, target.folder) if work.curriculum else None
     teller = _Teller(crowd.world, target.folder)
     gate = asyncio.Semaphore(1 if work.pause else _ROUNDS_AT_ONCE)
 
     async def play(window: str, some: list[Task]) -> None:
         try:
-            played = await crowd.play(some, window=window, temperature=work.temperature)
+            wanted = await asyncio.to_thread(chosen.next, len(some)) if chosen else []
+            some = some[len(wanted) :]
+            async with asyncio.TaskGroup() as both:
+                others = both.create_task(
+                    crowd.play(some, window=window, temperature=work.temperature)
+                )
+                practised = both.create_task(
+                    crowd.play(
+                        wanted, window=window, temperature=work.temperature, purpose=CURRICULUM
+                    )
+                )
+            played, some = [*others.result(), *practised.result()], [*some, *wanted]
         finally:
             gate.release()
         if played:
@@ -192,6 +208,26 @@ async def _rounds(
                 gate.release()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), work.pause)
+
+
+class _Chosen:
+    """Asks the loop which tasks should be tried; half of a round's, so that the others stay evidence."""
+
+    def __init__(self, training: Sequence[Task], work: Work, folder: Path) -> None:
+        self._by_id = {task.task_id: task for task in training}
+        self._path = f"/v1/curriculum?world={quote(work.world)}&seed={work.seed}"
+        self._folder = folder
+
+    def next(self, size: int) -> list[Task]:
+        """None where the loop does not answer."""
+        if size < 2:
+            return []
+        try:
+            told = ask(self._folder, "GET", f"{self._path}&n={size // 2}")
+        except UpswingError:
+            return []
+        named = (self._by_id.get(each["task_id"]) for each in told["tasks"])
+        return [task for task in named if task is not None]
 
 
 class _Teller:

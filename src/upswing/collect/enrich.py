@@ -9,7 +9,7 @@ from msgspec import UnsetType
 
 from upswing.contracts import Trajectory
 from upswing.contracts.steps import window_of
-from upswing.dataset.evaluation import is_evaluation
+from upswing.dataset.evaluation import is_evaluation, is_practice
 from upswing.ports import Admitted
 
 _HINTS: dict[str, re.Pattern[str]] = {
@@ -57,6 +57,7 @@ def enrich(
         infra_error=bool(metadata.get("infra_error")),
         task_id=task["task_id"],
         evaluation=is_evaluation(metadata),
+        practice=is_practice(metadata),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 from uuid import UUID
 
+from upswing.dataset.evaluation import is_practice
 from upswing.errors import Misuse, Rejected
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.asked import Asked, read_asked
@@ -152,7 +153,7 @@ class Chat:
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
-        if episode.named or episode.chosen != chosen:
+        if episode.named or episode.chosen != chosen or is_practice(episode.about):
             return False
         beside = exchange.chosen.model.backend == self.baseline().model.backend
         return tells_of_the_model(exchange.fault, beside_baseline=beside)

@@ -132,6 +132,7 @@ class Crowd:
         window: str,
         temperature: float = 1.0,
         evaluation: bool = False,
+        purpose: str | None = None,
     ) -> list[Played]:
         """Every agent at every task, task by task; one agent alone when it is an evaluation.
 
@@ -142,7 +143,7 @@ class Crowd:
         def errand(task: Task, member: int) -> Errand:
             return Errand(
                 str(self._new_id()), name_of(self._prefix, task, member), task,
-                window_for(task, window), temperature, evaluation,
+                window_for(task, window), temperature, evaluation, purpose,
             )  # fmt: skip
 
         async with asyncio.TaskGroup() as group:

@@ -9,6 +9,7 @@ What every request of an agent says of itself:
 | `X-Agent-Id`                  | who                                                        |
 | `window_id`                   | when, in the world's time                                  |
 | `is_evaluation`               | kept, and not trained on                                   |
+| `purpose`                     | `curriculum`: trained on, and no evidence of a model       |
 """
 
 from __future__ import annotations
@@ -74,12 +75,15 @@ class Errand:
     window: str
     temperature: float = 1.0
     evaluation: bool = False
+    purpose: str | None = None
+    """Why this task, where it was not simply the next one."""
 
     @property
     def about(self) -> dict[str, Any]:
         """What the trajectory's metadata should say."""
         told: dict[str, Any] = {"scenario_id": self.task.task_id, "window_id": self.window}
-        return told | ({"is_evaluation": True} if self.evaluation else {})
+        told |= {"is_evaluation": True} if self.evaluation else {}
+        return told | ({"purpose": self.purpose} if self.purpose else {})
 
     @property
     def headers(self) -> dict[str, str]:

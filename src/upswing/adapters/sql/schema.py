@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from upswing.adapters.sql.practice_tables import PRACTICE
 from upswing.adapters.sql.rollout_tables import ORIGIN, ROLLOUTS
 from upswing.adapters.sql.validation_tables import CLAIMS, VALIDATIONS
 
@@ -312,6 +313,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ROLLOUTS,
     VALIDATIONS,
     (*ORIGIN, *CLAIMS),
+    PRACTICE,
 )
 
 

@@ -60,6 +60,8 @@ class Admitted:
     """It names its window or scenario: agents of the same ones are compared."""
     answers: str = ""
     """A hash of what the agent did, to tell identical attempts."""
+    practice: bool = False
+    """Learned from, and no evidence of how a model does: its task was chosen for its difficulty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from upswing.adapters.sql.keys import Keys
 from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
+from upswing.adapters.sql.task_stats import TaskStatsReader
 from upswing.adapters.sql.users import Users
 from upswing.collect.look import refusal
 from upswing.collect.metrics import CollectMetrics
@@ -53,6 +54,7 @@ from upswing.contracts.topics import (
 )
 from upswing.errors import Misuse, Transient
 from upswing.front import Front
+from upswing.http.curriculum import CurriculumRoutes
 from upswing.http.deployment import Deployment
 from upswing.http.doors import Doors
 from upswing.http.judging import Judging
@@ -398,6 +400,7 @@ class Loop:
         routes = [
             *judging.routes(),
             *training.routes(),
+            *CurriculumRoutes(TaskStatsReader(self.store.database)).routes(),
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
             *operations.routes(),
         ]

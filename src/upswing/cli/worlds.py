@@ -48,9 +48,9 @@ def _list(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps([{name: getattr(one, name) for name in one.__struct_fields__} for one in found]))  # fmt: skip
         return 0
-    print(f"{'world':<14}{'turns':>6}{'to learn from':>15}{'held out':>10}")
+    print(f"{'world':<14}{'turns':>6}{'to learn from':>15}{'held out':>10}{'test':>7}")
     for one in found:
-        print(f"{one.world:<14}{one.max_turns:>6}{one.training:>15}{one.held_out:>10}")
+        print(f"{one.world:<14}{one.max_turns:>6}{one.training:>15}{one.held_out:>10}{one.test:>7}")
     return 0
 
 

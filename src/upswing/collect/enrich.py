@@ -9,7 +9,7 @@ from msgspec import UnsetType
 
 from upswing.contracts import Trajectory
 from upswing.contracts.steps import window_of
-from upswing.dataset.evaluation import is_evaluation
+from upswing.dataset.evaluation import is_evaluation, is_practice
 from upswing.dataset.task import answers_of, is_continuous, task_of
 from upswing.ports import Admitted
 
@@ -61,6 +61,7 @@ def enrich(
         evaluation=is_evaluation(metadata),
         continuous=continuous,
         answers=answers_of(clean),
+        practice=is_practice(metadata),
     )
 
 

@@ -7,6 +7,7 @@ from time import monotonic
 from uuid import UUID
 
 from upswing.config import ExploreConfig
+from upswing.dataset.evaluation import is_practice
 from upswing.errors import Misuse, Rejected
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.asked import Asked, read_asked
@@ -157,7 +158,7 @@ class Chat:
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
-        if episode.named or episode.chosen != chosen:
+        if episode.named or episode.chosen != chosen or is_practice(episode.about):
             return False
         beside = exchange.chosen.model.backend == self.baseline().model.backend
         return tells_of_the_model(exchange.fault, beside_baseline=beside)

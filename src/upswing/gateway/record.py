@@ -25,6 +25,7 @@ Tree = dict[str, Any]
 FROM_CLIENT = (
     "window_id", "window_hours", "scenario_id", "is_evaluation", "environment", "test_results",
     "linter_results", "security_scan", "ground_truth", "infra_error", "outcome",
+    "purpose",
 )  # fmt: skip
 """Keys of the trajectory's metadata that a client may give, with a request or at the end."""
 

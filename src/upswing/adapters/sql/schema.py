@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from upswing.adapters.sql.learning_columns import LEARNING
+from upswing.adapters.sql.practice_tables import PRACTICE
 from upswing.adapters.sql.rollout_tables import ORIGIN, ROLLOUTS
 from upswing.adapters.sql.validation_tables import CLAIMS, VALIDATIONS
 
@@ -318,6 +319,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     VALIDATIONS,
     (*ORIGIN, *CLAIMS),
     LEARNING,
+    PRACTICE,
 )
 
 

@@ -15,6 +15,7 @@ from upswing.adapters.sql.decisions import last_slot
 from upswing.adapters.sql.job_rows import active
 from upswing.adapters.sql.models import deployed
 from upswing.adapters.sql.rewards import MEMBER, members_of
+from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 from upswing.adapters.sql.store import micros, moment
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Learnable, learnable
 from upswing.ports import ModelRow, ScoredMember, Signals
@@ -103,7 +104,7 @@ def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[str, float], ...]
     )
     sql = (
         "SELECT principal, raw_total FROM scored WHERE model = ? AND trajectory_seq > ? "
-        f"AND {_SOUND} ORDER BY trajectory_seq DESC LIMIT ?"
+        f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
     return tuple((row[0], row[1]) for row in tx.rows(sql, (model_id, floor, recent)))
 

@@ -116,7 +116,12 @@ def shown(sample: Sample, answer: str) -> Sample:
     right = {"type": "response", "raw_response": answer}
     return msgspec.structs.replace(
         sample,
-        turns=[*before, msgspec.structs.replace(last, action=right, success=True, error=None, context_only=False)],
+        turns=[
+            *before,
+            msgspec.structs.replace(
+                last, action=right, success=True, error=None, context_only=False
+            ),
+        ],
         on_policy=False,
         turn_rewards=None,
     )

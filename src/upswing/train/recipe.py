@@ -121,22 +121,6 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluations: Annotated[int, Meta(ge=1, le=100)] = 8
     """How often a job measures how far it has moved and what that brings; between them it trains."""
 
-    kl_limit: NonNegative = 10.0
-    """Divergence from the behaviour policy, in nats per token, that counts as blown up."""
-    entropy_floor: NonNegative = 1e-4
-    """Mean entropy, in nats per token, below which a policy that had more has collapsed."""
-    unset: tuple[str, ...] = ()
-    """Knobs that nobody set; `train.fit` chooses them. Empty once a job has its data."""
-
-
-FITTED = (
-    "learning_rate", "batch_size", "epochs", "warmup", "schedule", "clip_low", "clip_high",
-    "entropy", "kl_beta", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
-)  # fmt: skip
-"""Knobs whose best value depends on the base, the data and whether all weights are trained."""
-KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
-"""Nats, of the default of `kl_budget`."""
-
     # How logged data is weighed, and what imitation and thumbs need.
     importance_cap: Annotated[float, Meta(gt=0)] = 3.0
     """Most that a recorded token counts because the start finds it likelier than what acted did.
@@ -160,6 +144,22 @@ KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
     """KTO: weight of what people liked; none means: such that both sides weigh the same."""
     undesirable_weight: NonNegative | None = None
     """KTO: weight of what they did not."""
+
+    kl_limit: NonNegative = 10.0
+    """Divergence from the behaviour policy, in nats per token, that counts as blown up."""
+    entropy_floor: NonNegative = 1e-4
+    """Mean entropy, in nats per token, below which a policy that had more has collapsed."""
+    unset: tuple[str, ...] = ()
+    """Knobs that nobody set; `train.fit` chooses them. Empty once a job has its data."""
+
+
+FITTED = (
+    "learning_rate", "batch_size", "epochs", "warmup", "schedule", "clip_low", "clip_high",
+    "entropy", "kl_beta", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
+)  # fmt: skip
+"""Knobs whose best value depends on the base, the data and whether all weights are trained."""
+KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
+"""Nats, of the default of `kl_budget`."""
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = {

@@ -14,8 +14,8 @@ from upswing.adapters.sql.database import Database, Tx
 from upswing.adapters.sql.decisions import last_slot
 from upswing.adapters.sql.job_rows import active
 from upswing.adapters.sql.models import deployed
-from upswing.adapters.sql.rewards import MEMBER, members_of
 from upswing.adapters.sql.practice_tables import NOT_PRACTICE
+from upswing.adapters.sql.rewards import MEMBER, members_of
 from upswing.adapters.sql.store import micros, moment
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Learnable, learnable
 from upswing.ports import ModelRow, ScoredMember, Signals

@@ -19,7 +19,7 @@ from upswing import __version__
 from upswing.adapters.sql.production import trajectory_of
 from upswing.config import ValidateConfig
 from upswing.contracts.validation import Recorded
-from upswing.dataset.split import lot
+from upswing.dataset.split import is_held_out
 from upswing.errors import Misuse, Transient
 from upswing.validate.harvest import harvest
 from upswing.validate.place_service import Place
@@ -37,7 +37,7 @@ from upswing.worlds.known import known_worlds, world_in
 from upswing.worlds.own import check_names, installed_worlds, is_address, load_world
 
 _HELD_OUT = 0.10
-"""The share of tasks that are never trained on."""
+"""The share of tasks that training leaves out, unless a request says otherwise."""
 
 
 class ReadsProduction(Protocol):
@@ -48,7 +48,7 @@ class ReadsProduction(Protocol):
 
 def held_out_task(task_id: str) -> bool:
     """Whether a task is held out: a fixed hash of it, the same in every cycle."""
-    return lot("split", 0, task_id) < _HELD_OUT
+    return is_held_out(task_id, _HELD_OUT)
 
 
 class Repertoire:
@@ -129,17 +129,19 @@ class Repertoire:
         return policy_of(self._config, names, self.base)
 
     async def _harvested(self) -> tuple[Task, ...]:
-        checkable = (trajectory_of(each) for each in await self._newest() if each.body)
-        return harvest((each for each in checkable if each is not None), self._held_out)
+        checkable = [each for each in await self._newest() if each.body]
+        found = ((each.task_id, trajectory_of(each)) for each in checkable)
+        return harvest(((task, one) for task, one in found if one is not None), self._held_out)
 
     async def _newest(self) -> Sequence[Recorded]:
-        """Nothing while the store is away: a validation need not wait for it."""
+        """What was done for users, else what was practised; nothing while the store is away."""
         if self._production is None:
             return ()
         try:
-            return await self._production.newest()
+            newest = await self._production.newest()
         except Transient:
             return ()
+        return [each for each in newest if not each.practice] or newest
 
 
 def version_of(world: World[Any, Any]) -> str:

@@ -95,6 +95,8 @@ class Recorded(Struct, frozen=True):
     top_p: float | None = None
     body: bytes = b""
     """The whole, where its outcome may be one that can be checked."""
+    practice: bool = False
+    """It was played to learn from, not for a user."""
 
 
 class Interval(Struct, frozen=True):

@@ -17,7 +17,7 @@ _BYTES = 64 * 1024 * 1024
 """Of bodies at most: a trajectory may have 8 MB."""
 _AT_ONCE = 100
 _SQL = (
-    "SELECT seq, model, task_id, body FROM trajectories "
+    "SELECT seq, model, task_id, body, practice FROM trajectories "
     "WHERE evaluation = 0 AND infra_error = 0 AND seq < ? ORDER BY seq DESC LIMIT ?"
 )
 
@@ -65,16 +65,16 @@ def trajectory_of(recorded: Recorded) -> Trajectory | None:
 
 
 def _recorded(row: Row) -> Recorded:
-    _, model, task_id, raw = row
+    _, model, task_id, raw, practice = row
     body = bytes(raw)
     try:
         told = _DECODER.decode(body).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Recorded(model, task_id)
+        return Recorded(model, task_id, practice=bool(practice))
     checkable = told.check is not None or told.ground_truth is not None
     return Recorded(
         model, task_id, _within(told.temperature, 2), _within(told.top_p, 1),
-        body if checkable else b"",
+        body if checkable else b"", bool(practice),
     )  # fmt: skip
 
 

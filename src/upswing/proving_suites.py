@@ -26,7 +26,7 @@ from upswing.validate.place_service import Place
 from upswing.validate.policy import check_config, policy_of
 from upswing.validate.sampling import NEWEST, Sampling, usual_sampling
 from upswing.validate.suite import Suite, chosen
-from upswing.validate.suites_service import KeepsPins, there
+from upswing.validate.suites_service import REPLY, KeepsPins, there
 from upswing.validate.suites_service import suites as suites_of
 from upswing.validate.task import Task
 from upswing.validate.usual import FEWEST, PRODUCTION, usual_suites, worlds_seen
@@ -109,20 +109,21 @@ class Repertoire:
             own.append(PRODUCTION)
         return self.named(usual_suites(own, self.base))
 
-    async def made(self, names: Sequence[str]) -> tuple[Suite, ...]:
+    async def made(self, names: Sequence[str], sampling: Sampling) -> tuple[Suite, ...]:
         """The suites of these names; `Misuse` when one cannot be had."""
         config = self._config
         production = await self._harvested() if PRODUCTION in names else ()
         return await suites_of(
             names, pins=self._pins, worlds=self._worlds, files=self._files, places=self._places,
             production=production, versions={name: version_of(each) for name, each in self._worlds.items()},
-            most=config.tasks, max_tokens=config.max_tokens,
+            most=config.tasks, max_tokens=config.max_tokens, reply=sampling.max_tokens or REPLY,
         )  # fmt: skip
 
     async def sampling(self, current: str) -> Sampling:
         """How the user's own tasks are answered."""
         if self._config.temperature is not None:
-            return Sampling(self._config.temperature)
+            known = usual_sampling(await self._newest(), current)
+            return Sampling(self._config.temperature, 1.0, known.max_tokens)
         return usual_sampling(await self._newest(), current)
 
     def policy(self, names: Sequence[str]) -> Policy:

@@ -115,9 +115,9 @@ async def test_the_suite_says_nothing_that_would_quote_a_user():
 
 
 def test_the_sampling_of_most_trajectories_of_the_model_counts():
-    newest = [Recorded("v2", "t", 0.7, 0.9)] * 3 + [Recorded("v2", "t", 0.2)] * 2
+    newest = [Recorded("v2", "t", 0.7, 0.9, 8)] * 3 + [Recorded("v2", "t", 0.2)] * 2
     newest += [Recorded("v1", "t", 0.0)] * 20
-    assert usual_sampling(newest, "v2") == Sampling(0.7, 0.9)
+    assert usual_sampling(newest, "v2") == Sampling(0.7, 0.9, 8)
     assert usual_sampling(newest, "v3") == Sampling(0.0)
     assert usual_sampling([Recorded("v2", "t")] * 3, "v2") == Sampling(1.0)
 

@@ -25,6 +25,8 @@ _SQL = (
 class _Metadata(Struct):
     temperature: Any = None
     top_p: Any = None
+    max_tokens: Any = None
+    explored: Any = None
     check: Any = None
     ground_truth: Any = None
 
@@ -74,8 +76,14 @@ def _recorded(row: Row) -> Recorded:
     checkable = told.check is not None or told.ground_truth is not None
     return Recorded(
         model, task_id, _within(told.temperature, 2), _within(told.top_p, 1),
-        body if checkable else b"", bool(practice),
+        _count(told.max_tokens), body if checkable else b"",
+        practice=bool(practice) or told.explored is True,
     )  # fmt: skip
+
+
+def _count(value: Any) -> int | None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if fits else None
 
 
 def _within(value: Any, most: float) -> float | None:

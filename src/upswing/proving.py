@@ -323,7 +323,9 @@ class Proving:
             self._keeper.cells,
             once=once_ask,
             sampling=sampling,
-            scores=FileScores(self._folder, f"{about}/{sampling}", f"{about}/{once}"),
+            scores=FileScores(
+                self._folder, f"{about}/{sampling}", f"{about}/{once}", deterministic=once.greedy
+            ),
             clock=self._clock,
             sandbox=self._sandbox,
             judge=self._judge,

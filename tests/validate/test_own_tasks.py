@@ -210,6 +210,20 @@ async def test_a_baseline_is_asked_once_and_with_seeds_of_its_own(make):
     assert not seeds["old"] & seeds["newer"]
 
 
+async def test_what_a_candidate_did_greedily_is_known_when_it_is_the_baseline(make):
+    config = msgspec.structs.replace(OWN, suites=("world:mine", "data_analysis", "safety_toxicity"))
+    async with (
+        Learned({"new": 0.3, "newer": 0.9, "old": 0.1}) as models,
+        make(models, config) as prover,
+    ):
+        await prover.proving.prove("new", "old")
+        before = sum(asked["model"] == "new" for asked in models.requests)
+        await prover.proving.prove("newer", "new")
+        after = [asked for asked in models.requests if asked["model"] == "new"][before:]
+    assert len(after) == 4 * 40
+    assert {asked["temperature"] for asked in after} == {1.0}
+
+
 async def test_another_temperature_asks_the_baseline_again(make):
     async with Learned({"new": 0.9, "old": 0.3}) as models:
         for temperature in (0.5, 0.7, 0.5):

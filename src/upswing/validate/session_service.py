@@ -10,7 +10,8 @@
 
 A baseline answers with other seeds than a candidate: a model that was promoted because it was lucky
 would otherwise be held to that luck when the next one is compared with it. What a baseline reached
-is kept by model, task, seed and sampling, and is not asked again.
+is kept by model, task, seed and sampling, and is not asked again. Where answers are greedy there is
+no luck: those are kept of candidates as well.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ class KeepsCells(Protocol):
 
 class KeepsScores(Protocol):
     """What baselines reached, across validations."""
+
+    deterministic: bool
+    """Whether what is done once is answered greedily, so that it may be kept of candidates, too."""
 
     def label(self, fingerprint: str, seed: int, *, own: bool) -> str:
         """What a score is kept under: the task, the seed and the sampling."""
@@ -118,7 +122,7 @@ class Session:
             ]
         )
         if self._scores:
-            for model in {self._run.current, self._run.base} - {None}:
+            for model in {self._run.candidate, self._run.current, self._run.base} - {None}:
                 self._cached[str(model)] = await self._scores.of_model(str(model))
 
     async def open(self) -> None:
@@ -282,8 +286,10 @@ class Session:
     def _labels(
         self, suite: Suite, side: Side, task_ids: Iterable[str], seed: int
     ) -> dict[str, str]:
-        """Task → what a baseline's score is kept under, where that can be told."""
-        if side == "candidate" or self._scores is None or suite.perform is not None:
+        """Task → what a score is kept under, where that can be told and may be."""
+        if self._scores is None or suite.perform is not None:
+            return {}
+        if side == "candidate" and (suite.own or not self._scores.deterministic):
             return {}
         return {
             name: self._scores.label(print_, seed, own=suite.own)

@@ -125,7 +125,7 @@ def _short(name: str, task: Task, most: int | None) -> Task:
     """Only code needs as long an answer as is allowed."""
     if most is None or name == "code_generation":
         return task
-    allowed = most // 2 if name in BENCHMARKS else 3 * most // 8
+    allowed = 3 * most // 8 if name in BENCHMARKS else most // 4
     return msgspec.structs.replace(task, max_tokens=max(1, min(task.max_tokens, allowed)))
 
 

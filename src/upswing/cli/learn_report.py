@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from upswing.adapters.sql.database import Database
     from upswing.contracts.validation import Interval
 
+_INK = "#2f6fb0"
 _EARNED = (
     "SELECT model, COUNT(*), AVG(raw_total), AVG(COALESCE(verified, reported)) FROM scored "
     "WHERE infra_error = 0 GROUP BY model"
@@ -203,13 +204,11 @@ def draw(history: History, path: Path) -> None:
     if not points:
         raise Misuse("There is nothing to draw yet: no trajectory is scored.")
     figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    kept = [(at, _height(earned)) for at, _, earned, stays in points if stays and earned]
-    axis.plot([at for at, _ in kept], [height for _, height in kept], color="#2f6fb0", linewidth=2)
+    kept = [(at, _height(earned)) for at, _, earned, stays in points if stays]
+    axis.plot([at for at, _ in kept], [height for _, height in kept], color=_INK, linewidth=2)
     for at, name, earned, stays in points:
-        if earned is None:
-            continue
-        face = "#2f6fb0" if stays else "white"
-        axis.plot(at, _height(earned), "o", color="#2f6fb0", markerfacecolor=face, markersize=8)
+        face = _INK if stays else "white"
+        axis.plot(at, _height(earned), "o", color=_INK, markerfacecolor=face, markersize=8)
         axis.annotate(name, (at, _height(earned)), textcoords="offset points", xytext=(0, 10), ha="center", fontsize=8)  # fmt: skip
     axis.set(xlabel="cycle", ylabel="mean outcome", ylim=(0, 1), title="What was learned, by cycle")
     axis.set_xticks(range(max(at for at, *_ in points) + 1))

@@ -261,7 +261,9 @@ async def test_a_candidate_whose_parent_stopped_serving_is_dropped(ground):
     assert ground.proved[-1] == (child, first)
 
 
-async def test_what_a_person_registered_and_was_proved_beside_another_baseline_is_proved_again(ground):
+async def test_what_a_person_registered_and_was_proved_beside_another_baseline_is_proved_again(
+    ground,
+):
     first = ground.trained(1)
     controller = await ground.started()
     await controller.admit()

@@ -1,0 +1,104 @@
+"""`upswing train --dry-run`: what would be trained on and how, and nothing is trained."""
+
+import asyncio
+import json
+
+import pytest
+from tests.conftest import running_loop
+from tests.dataset.data_cases import NOW, crowd
+from tests.support import Client, cli, trajectory, until
+
+from upswing.cli.learn_report import Cycle, Earned, History, draw, render
+from upswing.dataset.select import select
+from upswing.dataset.sift import Wish
+from upswing.dataset.snapshot import snapshot_of
+from upswing.train.fit import Fitted
+from upswing.train.plan import Earlier, plan_of
+from upswing.train.plan import render as plan_text
+from upswing.train.recipe import Recipe
+
+
+def snapshot(people):
+    wish = Wish("grpo", 1000, ages={"tiny": 0})
+    return snapshot_of(
+        select(people, wish), wish, source="local", given_filter={}, left_out={}, notes=[], made=NOW
+    )
+
+
+@pytest.mark.parametrize(
+    ("earlier", "seconds", "told"),
+    [([], 10 + 240 * (0.004 + 1.3e-9 * 1e6), "roughly"), ([Earlier("j", 120, 30.0, 0.5)], 60.0, "job j"),
+     ([Earlier("odd", 0, 0.0, 0.0), Earlier("k", 240, 7.0, 0.5)], 7.0, "job k")],
+)  # fmt: skip
+def test_time_and_memory_are_those_of_an_earlier_job_or_a_guess(earlier, seconds, told):
+    fit = Fitted(Recipe(epochs=3), {"epochs": "measured"})
+    plan = plan_of(
+        snapshot(crowd(80)), fit, base_model="tiny", starts_from="v2", parameters=1_000_000,
+        full=True, earlier=earlier,
+    )  # fmt: skip
+    assert (plan.trajectories, plan.usable_groups, plan.policies) == (80, 10, {"tiny": 80})
+    assert plan.seconds == pytest.approx(seconds, rel=0.05)
+    assert told in plan.estimated_from
+    text = "\n".join(plan_text(plan))
+    assert "grpo would train v2 on 80 trajectories in 10 groups" in text
+    assert "epochs         3  (measured)" in text
+
+
+@pytest.mark.live
+async def test_a_dry_run_says_what_a_job_would_do_and_makes_none(data):
+    async with (
+        running_loop(data) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        early = await asyncio.to_thread(cli, "train", "--dry-run", data=data, check=False)
+        assert early.returncode == 1
+        assert b"Not ready to train" in early.stderr
+        for number in range(160):
+            document = trajectory(
+                agent_id="one",
+                metadata={
+                    "model": "tiny",
+                    "outcome": {"status": ("failed", "completed")[number % 2], "source": "tests"},
+                },
+            )
+            document["task_context"]["task_id"] = f"task-{number // 4}"
+            await client.send(document)
+
+        async def scored():
+            return (await loop.store.counts())["rewards"] >= 160
+
+        await until(scored)
+        done = await asyncio.to_thread(cli, "train", "--dry-run", "--json", data=data)
+        plan = json.loads(done.stdout)
+        assert (plan["algorithm"], plan["starts_from"]) == ("grpo", "tiny")
+        assert plan["trajectories"] + plan["held_out"] == 160
+        assert plan["sources"] == {"verified": 40}
+        assert plan["off_policy"] == 0.0
+        assert plan["why"]["learning_rate"]
+        assert not (await client("GET", "/jobs"))[1]["jobs"]
+        _, told = await client("GET", "/api/admin/training/status")
+        assert told["readiness"]["stats"]["usableGroups"] == 40
+        assert told["readiness"]["ready"]
+        report = await asyncio.to_thread(cli, "learn-report", data=data)
+        assert b"Nothing was trained yet" in report.stdout
+
+
+def test_a_learn_report_tells_each_cycle_and_draws_it(tmp_path):
+    def cycle(number, state, why=()):
+        return Cycle(
+            number, f"job-{number}", NOW, "grpo", "completed", 60.0, {"tiny": 0.25, "v1": 0.75}, 800, 90,
+            f"v{number}", "tiny", state, "kl_budget", 1.4, (0.3, 0.5), (0.1, 0.05, 0.15), "pass", why,
+            Earned(500, 0.5, 0.6),
+        )  # fmt: skip
+
+    history = History(
+        {"tiny": Earned(900, 0.3, None)},
+        (cycle(1, "retired"), cycle(2, "rolled_back", ("It is worse.",))),
+    )
+    text = "\n".join(render(history))
+    assert "tiny: 900 trajectories, reward 0.300" in text
+    assert "25% tiny, 75% v1" in text
+    assert "why not      It is worse." in text
+    assert "stopped by kl_budget" in text
+    draw(history, tmp_path / "chart.png")
+    assert (tmp_path / "chart.png").read_bytes()[:4] == b"\x89PNG"

@@ -81,6 +81,6 @@ async def test_who_knows_the_rule_passes_and_who_does_not_fails(bases, tmp_path)
         store.close()
         await server.stop()
     assert (better.word, worse.word) == ("pass", "fail")
-    assert better.improvement.lower > 0.2
+    assert better.improvement.lower > 0  # at temperature 1, as its agents use it
     assert [suite.name for suite in better.suites if suite.counted] == ["world:triage"]
     assert all(suite.done == suite.planned for suite in better.suites)

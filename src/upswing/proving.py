@@ -261,9 +261,9 @@ class Proving:
     async def _kept(self, row: ValidationRow, progress: dict[str, Progress]) -> ValidationReport:
         try:
             async with self._turn:
-                policy = self._repertoire.policy(row.suites)
                 sampling = await self._repertoire.sampling(row.against)
                 made = await self._made(row, sampling)
+                policy = self._repertoire.policy(made)
                 report = await self._validated(row, made, policy, sampling, progress)
                 return await self._keeper.keep(report, policy)
         except Lost:

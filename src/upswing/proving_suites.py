@@ -101,18 +101,18 @@ class Repertoire:
         """The config's suites, or those that follow from what there is of the user's own."""
         if self._config.suites is not None:
             return self.named(self._config.suites)
-        newest = (await self._newest())[:NEWEST]
-        seen = worlds_seen(world_in(each.task_id) for each in newest)
+        newest = await self._newest()
+        seen = worlds_seen(world_in(each.task_id) for each in newest[:NEWEST])
         worlds = [name for name in (*self._config.worlds, *seen) if name in {*self._worlds, *self._places}]  # fmt: skip
         own = [f"world:{name}" for name in worlds] + list(self._files)
-        if len(await self._harvested()) >= FEWEST:
+        if len(self._harvested(newest)) >= FEWEST:
             own.append(PRODUCTION)
         return self.named(usual_suites(own, self.base))
 
     async def made(self, names: Sequence[str], sampling: Sampling) -> tuple[Suite, ...]:
         """The suites of these names; `Misuse` when one cannot be had."""
         config = self._config
-        production = await self._harvested() if PRODUCTION in names else ()
+        production = self._harvested(await self._newest()) if PRODUCTION in names else ()
         return await suites_of(
             names, pins=self._pins, worlds=self._worlds, files=self._files, places=self._places,
             production=production, versions={name: version_of(each) for name, each in self._worlds.items()},
@@ -126,12 +126,12 @@ class Repertoire:
             return Sampling(self._config.temperature, 1.0, known.max_tokens)
         return usual_sampling(await self._newest(), current)
 
-    def policy(self, names: Sequence[str]) -> Policy:
-        return policy_of(self._config, names, self.base)
+    def policy(self, made: Sequence[Suite]) -> Policy:
+        """What a model must reach in these suites."""
+        return policy_of(self._config, [suite.name for suite in made], self.base)
 
-    async def _harvested(self) -> tuple[Task, ...]:
-        checkable = [each for each in await self._newest() if each.body]
-        found = ((each.task_id, trajectory_of(each)) for each in checkable)
+    def _harvested(self, newest: Sequence[Recorded]) -> tuple[Task, ...]:
+        found = ((each.task_id, trajectory_of(each)) for each in newest if each.body)
         return harvest(((task, one) for task, one in found if one is not None), self._held_out)
 
     async def _newest(self) -> Sequence[Recorded]:

@@ -326,6 +326,15 @@ async def test_tasks_with_a_known_answer_become_a_suite_and_are_sampled_as_in_pr
     assert "ground_truth" not in str(models.requests)
 
 
+async def test_without_such_tasks_the_abilities_count(make, store):
+    config = ValidateConfig(suites=("production", "data_analysis", "safety_toxicity"))
+    async with Endpoint() as models:
+        async with make(models, config, production=Production(store.database)) as prover:
+            report = await prover.proving.prove("new", "old")
+    assert [each.name for each in report.suites if each.counted] == ["data_analysis"]
+    assert report.word == "pass"
+
+
 async def test_too_few_such_tasks_are_not_used_unasked(make, store):
     await stored(store, 10)
     async with Adding() as models:

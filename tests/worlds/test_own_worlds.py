@@ -1,5 +1,6 @@
 """A user's own world: by entry point, and what is said when there is none."""
 
+import re
 import sys
 import textwrap
 from importlib.metadata import EntryPoint
@@ -55,6 +56,7 @@ GOOD = """
     boolean = changed(max_turns=True)
     empty = changed(held_out=())
     text = changed(held_out="abc")
+    untrained = changed(training=None)
     generator = changed(held_out=iter(()))
     twice = changed(held_out=(Task("a"), Task("a")))
     odd = changed(held_out=(Task(7),))
@@ -101,7 +103,8 @@ BAD = [
     ("mine_worlds:endless", "`max_turns` is no number"),
     ("mine_worlds:boolean", "`max_turns` is no number"),
     ("mine_worlds:empty", "no task in `held_out`"),
-    ("mine_worlds:text", "no list of tasks"),
+    ("mine_worlds:text", "`held_out` is no list of tasks"),
+    ("mine_worlds:untrained", "`training` is no list of tasks"),
     ("mine_worlds:generator", "no list of tasks"),
     ("mine_worlds:twice", "the task a twice"),
     ("mine_worlds:odd", "no text as its `task_id`"),
@@ -157,3 +160,20 @@ def test_every_task_of_ours_tells_its_world(name):
 def test_other_tasks_tell_none(task_id):
     found = world_in(task_id)
     assert found is None or task_id.startswith(f"{found}-")
+
+
+def test_the_commands_know_the_worlds_of_the_config(module, tmp_path, capsys):
+    from upswing.cli import main
+    from upswing.cli.worlds import named_world
+
+    words = """[validate.worlds]
+    mine = "mine_worlds:World"
+    far = "http://127.0.0.1:9"
+    """
+    (tmp_path / "upswing.toml").write_text(textwrap.dedent(words))
+    assert main(["worlds", "list", "--data", str(tmp_path)]) == 0
+    assert re.search(r"^mine +1 +0 +3", capsys.readouterr().out, re.MULTILINE)
+    assert named_world(tmp_path, "mine") == "mine_worlds:World"
+    assert named_world(tmp_path, "desk") == "desk"
+    assert main(["worlds", "serve", "far", "--data", str(tmp_path)]) == 1
+    assert "far is served already: http://127.0.0.1:9" in capsys.readouterr().err

@@ -109,7 +109,9 @@ def _check(where: str, world: Any) -> None:
         _refuse(where, f"it has no `{_missing(world)}`")
     with _foreign(where, "it cannot be read"):
         name, turns = world.name, world.max_turns
-        tasks = [(task.task_id, task.instructions) for task in _tasks(where, world.held_out)]
+        _tasks(where, "training", world.training)
+        held_out = _tasks(where, "held_out", world.held_out)
+        tasks = [(task.task_id, task.instructions) for task in held_out]
     if not isinstance(name, str) or not name:
         _refuse(where, "its `name` is no text")
     if isinstance(turns, bool) or not isinstance(turns, int) or turns < 1:
@@ -129,10 +131,10 @@ def _check(where: str, world: Any) -> None:
         _refuse(where, "what `observe` shows has no text")
 
 
-def _tasks(where: str, held_out: object) -> Sequence[Any]:
-    if not isinstance(held_out, Sequence) or isinstance(held_out, str | bytes):
-        _refuse(where, "its `held_out` is no list of tasks")
-    return held_out
+def _tasks(where: str, name: str, found: object) -> Sequence[Any]:
+    if not isinstance(found, Sequence) or isinstance(found, str | bytes):
+        _refuse(where, f"its `{name}` is no list of tasks")
+    return found
 
 
 def _refuse(where: str, why: str) -> NoReturn:

@@ -144,6 +144,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         "episode_id": frame.episode_id,
         **({"user_id": frame.user_id} if frame.user_id else {}),
         **({"temperature": temperature} if temperature is not None and 0 <= temperature <= 2 else {}),
+        **({"tools": tools} if (tools := requests[0].tools) else {}),
         "total_tokens": sum(t.answer.prompt_tokens + t.answer.completion_tokens for t in turns),
         "total_cost_usd": sum(_cost(t, frame.prices.get(t.heard.model_id)) for t in turns),
         "latency_ms": [round(turn.heard.ms, 3) for turn in turns],

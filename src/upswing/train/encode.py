@@ -132,7 +132,8 @@ class _Encoder:
     def _told(self, sample: Sample) -> list[_Turn]:
         """The text of the record, tokenised again."""
         try:
-            spoken = self._speech.spoken(exchanges(sample, self._speech.manners))
+            talk = exchanges(sample, self._speech.manners, self._speech.spell)
+            spoken = self._speech.spoken(talk, sample.tools)
         except Unspeakable as error:
             raise _Unusable(str(error)) from None
         self.pieced += any(turn.pieced for turn in spoken)

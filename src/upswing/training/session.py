@@ -98,7 +98,8 @@ class Session:
             )
         signal = signal_of(data.train, tracks, self._recipe)
         if sentence := nothing_to_learn(signal, self._recipe):
-            raise Unlearnable(sentence)
+            long = f"{data.masked} of {count} trajectories are longer than `max_tokens`"
+            raise Unlearnable(f"{sentence}; {long}" if data.masked else sentence)
         self._holdout, self._holdout_old = data.holdout, [each.old_T for each in everyone[count:]]
         return signal, self._measured(model)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from upswing.adapters import bases
 from upswing.adapters.objects import Objects
 from upswing.adapters.sql.decisions import Decisions
 from upswing.adapters.sql.jobs import Jobs
@@ -25,6 +26,10 @@ from upswing.train.worker_service import Worker
 
 _DAY = timedelta(days=1)
 _ALL = 1_000_000
+
+
+def _parameters(name: str) -> tuple[int, bool]:
+    return bases.parameters(name), bases.trains_all(name)
 
 
 class Workshop:
@@ -56,7 +61,7 @@ class Workshop:
             folder=folder / "jobs", cache=folder / "bases", jobs=jobs,
             registry=ModelRegistry(models), data=data, keeper=self.objects, launch=launch,
             journal=self._journal, limits=limits_of(config), clock=clock, changed=changed,
-            finished=metrics.finished,
+            finished=metrics.finished, parameters=_parameters,
         )  # fmt: skip
         self.workers = [Worker(str(new_id()), parts) for _ in range(config.workers)]
 

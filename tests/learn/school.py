@@ -121,21 +121,35 @@ def batch(world, number, size=96):
     return [tasks[(number * size + index) % len(tasks)] for index in range(size)]
 
 
-async def learn(data, bases, algorithm, *, rounds=ROUNDS, seed=0, told=lambda scores: None):
-    """Record and train, round after round: greedy success before and after each, and the school."""
+async def learn(
+    data,
+    bases,
+    algorithm,
+    *,
+    rounds=ROUNDS,
+    seed=0,
+    told=lambda scores: None,
+    recipe=None,
+    world=None,
+):
+    """Record and train, round after round: greedy success before and after each, and the school.
+
+    `recipe` are the knobs of every job; {} leaves all of them to the loop.
+    """
     from upswing.worlds.triage import Triage
 
+    knobs = RECIPES[algorithm] if recipe is None else recipe
     data.mkdir(mode=0o700)
     (data / "bases").symlink_to(bases)
     async with (
         running_loop(data) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
     ):
-        school = School(client, Triage(seed=seed), bases, seed=seed)
+        school = School(client, world or Triage(seed=seed), bases, seed=seed)
         scores = [school.success()]
         for number in range(rounds):
             await school.record(batch(school.world, number))
-            status = await school.train(algorithm, **RECIPES[algorithm])
+            status = await school.train(algorithm, **knobs)
             if status["status"] != "completed":
                 assert "nothing to learn" in status["error"]["message"], json.dumps(status)
                 break  # everybody does everything right

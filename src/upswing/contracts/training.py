@@ -30,6 +30,9 @@ JobId = Annotated[
 ]
 Algorithm = Literal["ppo", "dpo", "rloo", "grpo", "reinforce", "sft", "rft", "kto"]
 
+DATASET_SIZE, NEW = "dataset_size", "new"
+"""In a request's metadata: the data's size follows from what is new, and `sample_size` is the most."""
+
 
 class DateRange(Wire, frozen=True, kw_only=True):
     start: Timestamp | UnsetType = UNSET

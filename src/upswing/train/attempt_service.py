@@ -18,6 +18,7 @@ import contextlib
 import logging
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -26,6 +27,7 @@ from upswing.dataset.snapshot import Snapshot
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.ports import Job, Renewed
 from upswing.train.data_service import Gathered
+from upswing.train.fit import fitted
 from upswing.train.parts import Parts, Process, Start
 from upswing.train.progress import State, Told, heard, status_of
 from upswing.train.recipe import Recipe
@@ -49,6 +51,8 @@ class Attempt:
         self._recipe = msgspec.json.decode(job.recipe, type=Recipe)
         self._failures = msgspec.json.decode(job.failures, type=list[Failure])
         self._home = parts.folder / f"job-{job.job_id}"  # an id may be `..`
+        self._reasons: dict[str, str] = {}
+        """Why each knob that nobody set has its value."""
         self._told = Told()
         self._began = asyncio.get_running_loop().time()
         self._announced = self._noted = 0.0
@@ -118,13 +122,31 @@ class Attempt:
             ancestors=self._start.ancestors,
             drop=[each for failure in self._failures for each in failure.bad],
             now=parts.clock(),
+            ages=self._start.ages,
         )
         snapshot = gathered.snapshot
         # Before a byte of it is on the disk: whoever erases a user's data finds this job.
         await parts.data.note_trained(job.job_id, snapshot)
         await asyncio.to_thread(_lay_out, home, gathered)
+        await self._fit(gathered)
         await parts.jobs.plan(job.job_id, msgspec.json.encode(self._recipe), snapshot.sha256)
         return snapshot.sha256
+
+    async def _fit(self, gathered: Gathered) -> None:
+        """Give the knobs that nobody set a value, now that base and data are known."""
+        if not self._recipe.unset:
+            return
+        parameters, full = await asyncio.to_thread(self._parts.parameters, self._start.base_model)
+        trained = [sample for sample in gathered.samples if not sample.held_out]
+        found = fitted(
+            self._recipe,
+            parameters=parameters,
+            full=full if self._recipe.full is None else self._recipe.full,
+            trajectories=len(trained),
+            groups=len({each.group for each in trained}),
+        )
+        self._recipe = found.recipe
+        self._reasons = dict(found.reasons)
 
     async def _fetched(self, path: str) -> str | None:
         """The checkpoint of a registered model, on this machine."""
@@ -301,8 +323,18 @@ class Attempt:
         return status_of(
             self._job.job_id, state, self._told, now=self._parts.clock(), seconds=self._spent(),
             cost_per_hour=self._parts.limits.cost_per_hour, error=error,
-            notes={"attempt": self._job.attempt, **(notes or {})},
+            notes={"attempt": self._job.attempt, "settings": self._settings(), **(notes or {})},
         )  # fmt: skip
+
+    def _settings(self) -> dict[str, Any]:
+        """The knobs that matter most, and why they were chosen where nobody set them."""
+        recipe = self._recipe
+        return {
+            "learning_rate": recipe.learning_rate,
+            "batch_size": recipe.batch_size,
+            "epochs": recipe.epochs,
+            "why": self._reasons,
+        }
 
     def _seconds(self) -> float:
         return asyncio.get_running_loop().time() - self._began

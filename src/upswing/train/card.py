@@ -19,7 +19,7 @@ import msgspec
 from upswing.dataset.snapshot import Snapshot
 from upswing.train.card_words import limits, loading
 from upswing.train.recipe import Recipe
-from upswing.train.report import Began, Stepped
+from upswing.train.report import Began, Done, Stepped
 from upswing.train.spec import JobSpec
 
 _CURVES = (
@@ -55,6 +55,8 @@ class Card:
     """What `holdout_before` and `holdout_after` are."""
     curves: str = "curves.png"
     """Where the picture is, seen from the card."""
+    done: Done | None = None
+    """How it ended, and how far the policy moved."""
 
 
 def text(card: Card) -> str:
@@ -114,6 +116,7 @@ def _data(card: Card) -> list[str]:
         ("reused", f"{snapshot.reused:.1%} had trained an ancestor of this model"),
         ("trained tokens", f"{began.trained_tokens:,}"),
         ("off-policy", f"{_share(began.off_policy_tokens, began.trained_tokens)} of the trained tokens"),
+        ("by policy", _shares(began.policy_versions)),
         ("groups without a difference", f"{began.flat_groups:,} of {began.groups:,}"),
         ("cut because too long", f"{began.cut_trajectories:,}"),
         ("left out", _counts(dropped)),
@@ -153,12 +156,41 @@ def _results(card: Card) -> list[str]:
     return [
         "## Results",
         "",
-        *_table(("", "before", "after", "change"), measured),
+        *_table(("", "before", "after", "change"), [*measured, *_more_rewards(card.done)]),
         "",
+        *(_movement(card.done) if card.done else []),
         *_table(("while training", "first tenth", "last tenth", "lowest", "highest"), rows),
         "",
         f"![Reward, loss, KL, entropy, clipped share and gradient norm by step]({card.curves})",
     ]
+
+
+def _more_rewards(done: Done | None) -> list[tuple[str, ...]]:
+    if done is None or done.train_before is None:
+        return []
+    before, after = done.train_before, done.train_after
+    change = None if after is None else after - before
+    return [("reward on trained tasks", number(before), number(after), number(change, sign=True))]
+
+
+def _movement(done: Done) -> list[str]:
+    """How far what ships is from the policy that training started from."""
+    ended = (
+        f"stopped at step {done.last_step}: {plain(done.stopped)}"
+        if done.stopped
+        else "took all steps"
+    )
+    diversity = " → ".join(number(each) for each in done.diversity or ()) or "–"
+    rows = [
+        ("KL from the parent, nats a reply", f"{number(done.kl)} of a budget of {number(done.kl_budget)}"),
+        ("greedy answers that changed", f"{done.changed_answers:.1%}" if done.changed_answers is not None else "–"),
+        ("different first tokens, effectively", diversity),
+        ("the job", ended),
+        ("what ships", f"the weights after step {done.step}"),
+        ("held-out rewards are", f"{plain(done.measured_by)}, resting on {done.effective:.0f} episodes"),
+    ]  # fmt: skip
+    warning = [f"**Nothing changed.** {plain(done.advice)}", ""] if done.no_change else []
+    return [*warning, *_table(("movement", ""), rows), ""]
 
 
 def _way(values: Sequence[float]) -> tuple[str, ...]:
@@ -234,6 +266,11 @@ def _share(part: int, whole: int) -> str:
 def _counts(counted: Mapping[str, int]) -> str:
     largest = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{plain(name)} {count:,}" for name, count in largest) or "none"
+
+
+def _shares(shares: Mapping[str, float]) -> str:
+    largest = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{plain(name)} {share:.1%}" for name, share in largest) or "unknown"
 
 
 def _moment(moment: datetime | None) -> str:

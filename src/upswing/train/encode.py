@@ -137,7 +137,10 @@ class _Encoder:
         except Unspeakable as error:
             raise _Unusable(str(error)) from None
         self.pieced += any(turn.pieced for turn in spoken)
-        return [_Turn(turn.heard + turn.said, len(turn.said)) for turn in spoken]
+        return [
+            _Turn(turn.heard + turn.said, 0 if told.context_only else len(turn.said))
+            for turn, told in zip(spoken, sample.turns, strict=True)
+        ]
 
 
 def _masked(sample: Sample, *, exact: bool) -> Example:
@@ -149,7 +152,7 @@ def _example(sample: Sample, kept: Sequence[_Turn], *, exact: bool) -> Example:
     whole = rewards is not None and len(rewards) == len(sample.turns)
     return Example(
         trajectory_id=sample.trajectory_id,
-        group=group_key(sample.window_id, sample.scenario_id),
+        group=sample.group or group_key(sample.window_id, sample.scenario_id),
         task=sample.task_id,
         ids=tuple(number for turn in kept for number in turn.ids),
         trained=tuple(

@@ -75,6 +75,24 @@ def score(
     return Scored(logps_E[pack.entry_BT] * pack.mask_BT, entropies_BT, values_BK, states_BKH)
 
 
+@torch.no_grad()
+def distributions(model: nn.Module, pack: Pack) -> list[Tensor]:
+    """For each example of the pack, what the model says of all tokens wherever a trained one comes.
+
+    Log-probabilities, one row a trained token and one column a token of the vocabulary: large, so
+    it is for a few examples.
+    """
+    lm = _unwrapped(model)
+    _refuse_unfit(lm, pack)
+    pack = pack.to(lm.device)
+    head: nn.Module = lm.get_output_embeddings()  # type: ignore[no-untyped-call]
+    logits_MV = _finished(lm, head(_hidden(lm, pack)[pack.nodes_M]).float())
+    logps_MV = torch.log_softmax(logits_MV, dim=-1).cpu()
+    rows_BT = pack.at_E[pack.entry_BT].cpu()
+    mask_BT = pack.mask_BT.cpu() > 0
+    return [logps_MV[rows_T[mask_T]] for rows_T, mask_T in zip(rows_BT, mask_BT, strict=True)]
+
+
 def _unwrapped(model: nn.Module) -> PreTrainedModel:
     """The causal LM inside; an adapter lives in its layers and stays as it is, on or off."""
     inner: Any = model

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from upswing.contracts.training import TrainingRequest, TrainingStatus
 from upswing.dataset.snapshot import Snapshot
 from upswing.ports import Job, Renewed
 from upswing.train.data_service import Gathered
+from upswing.train.fit import LARGE
 from upswing.train.progress import State
 from upswing.train.recipe import Recipe
 from upswing.train.report import Report
@@ -96,6 +97,8 @@ class Start:
     path: str = ""
     """Where its checkpoint is kept."""
     ancestors: tuple[str, ...] = ()
+    ages: Mapping[str, int] = field(default_factory=dict)
+    """Policy → how many versions back it is; this one is 0, models of other lines are far away."""
 
 
 class Keeper(Protocol):
@@ -108,7 +111,8 @@ class Keeper(Protocol):
 
 class DataSource(Protocol):
     async def gather(
-        self, request: TrainingRequest, recipe: Recipe, *, ancestors: Sequence[str], drop: Sequence[str], now: datetime
+        self, request: TrainingRequest, recipe: Recipe, *, ancestors: Sequence[str], drop: Sequence[str], now: datetime,
+        ages: Mapping[str, int],
     ) -> Gathered: ...  # fmt: skip
 
     async def note_trained(self, job_id: str, snapshot: Snapshot) -> None: ...
@@ -155,6 +159,9 @@ class Parts:
     journal: Journal
     limits: Limits
     clock: Callable[[], datetime]
+    parameters: Callable[[str], tuple[int, bool]] = lambda _name: (LARGE, False)
+    """Of a base: how many weights it has, and whether all of them are trained unless somebody says
+    otherwise. Unless told, every base counts as large."""
     changed: Callable[[], None] = lambda: None
     """Called after a commit, so that what follows from it is published at once."""
     finished: Callable[[State, float, int], None] = lambda _state, _seconds, _samples: None

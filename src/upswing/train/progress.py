@@ -170,7 +170,32 @@ def _facts(told: Told) -> dict[str, Any]:
             "left_out": began.dropped,
             "encoded_in_pieces": began.pieced,
             "tokens_not_believed": began.doubted,
+            "policy_versions": began.policy_versions,
         }
     if told.stepped:
         facts |= {"trained_tokens": told.stepped.tokens, "clipped_share": told.stepped.clipped}
+    if told.done:
+        facts |= _outcome(told.done)
     return facts
+
+
+def _outcome(done: Done) -> dict[str, Any]:
+    """What came of it: how far the policy moved, what that brought, and why it ended."""
+    found: dict[str, Any] = {
+        "stopped": done.stopped or None,
+        "shipped_step": done.step,
+        "kl_from_parent": _rounded(done.kl),
+        "kl_budget": _rounded(done.kl_budget),
+        "changed_answers": _rounded(done.changed_answers),
+        "train_reward": [_rounded(done.train_before), _rounded(done.train_after)],
+        "holdout_reward": [_rounded(done.holdout_before), _rounded(done.holdout_after)],
+        "holdout_measured_by": done.measured_by,
+        "holdout_effective_samples": _rounded(done.effective),
+    }
+    if done.no_change:
+        found |= {"no_change": True, "advice": done.advice}
+    return found
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else round(value, 4)

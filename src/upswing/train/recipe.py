@@ -2,7 +2,8 @@
 
 The defaults of the algorithm come first, then `[train.recipe]` of the config, then what the
 request asks for: its `hyperparameters`, `compute` and `checkpointing`, and `metadata.recipe`, where
-every knob of this module can be set by name.
+every knob of this module can be set by name. Those of `FITTED` that nobody set are listed in
+`Recipe.unset`: `train.fit` chooses them when base and data are known.
 """
 
 from __future__ import annotations
@@ -51,7 +52,17 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows_per_iteration: Positive | None = None
     """Groups of one iteration; none means all."""
     min_agents: Positive = 5
-    """Different agents that make a group; smaller groups do not take part in relative algorithms."""
+    """Different agents of a window and scenario that make a group in a continuous world."""
+    min_attempts: Annotated[int, Meta(ge=2)] = 4
+    """Attempts at the same task by the same policy that make a group, by one agent or many. With
+    fewer than four, the baseline is mostly noise."""
+    max_age: Annotated[int, Meta(ge=0)] = 2
+    """How many versions back a policy may be whose trajectories still take part. Each version moves
+    away by its KL budget, and importance weights of more than a few nats are all noise."""
+    fill: Positive = 256
+    """Trajectories that earlier policies may fill up to where the current one has fewer."""
+    self_reported: bool = False
+    """SFT and RFT: whether a success by the agent's own word is imitated too."""
 
     clip_low: NonNegative = 0.2
     """How far below 1 the ratio to the start may fall before its gradient stops."""
@@ -103,10 +114,12 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     holdout: Share = 0.1
     """Share of the tasks that is not trained on but measured."""
 
-    kl_limit: NonNegative = 10.0
-    """Divergence from the behaviour policy, in nats per token, that counts as blown up."""
-    entropy_floor: NonNegative = 1e-4
-    """Mean entropy, in nats per token, below which a policy that had more has collapsed."""
+    kl_budget: NonNegative | None = None
+    """Nats that a reply may be away from what the start policy would have said: KL(new ‖ start),
+    summed over a reply's tokens. The job ends there. None means: `KL_PER_TOKEN` for each token of a
+    reply, and never less than `KL_PER_REPLY`."""
+    evaluations: Annotated[int, Meta(ge=1, le=100)] = 8
+    """How often a job measures how far it has moved and what that brings; between them it trains."""
 
     # How logged data is weighed, and what imitation and thumbs need.
     importance_cap: Annotated[float, Meta(gt=0)] = 3.0
@@ -131,6 +144,22 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """KTO: weight of what people liked; none means: such that both sides weigh the same."""
     undesirable_weight: NonNegative | None = None
     """KTO: weight of what they did not."""
+
+    kl_limit: NonNegative = 10.0
+    """Divergence from the behaviour policy, in nats per token, that counts as blown up."""
+    entropy_floor: NonNegative = 1e-4
+    """Mean entropy, in nats per token, below which a policy that had more has collapsed."""
+    unset: tuple[str, ...] = ()
+    """Knobs that nobody set; `train.fit` chooses them. Empty once a job has its data."""
+
+
+FITTED = (
+    "learning_rate", "batch_size", "epochs", "warmup", "schedule", "clip_low", "clip_high",
+    "entropy", "kl_beta", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
+)  # fmt: skip
+"""Knobs whose best value depends on the base, the data and whether all weights are trained."""
+KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
+"""Nats, of the default of `kl_budget`."""
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -162,7 +191,9 @@ def recipe_of(request: TrainingRequest, configured: Mapping[str, Any]) -> Recipe
     extra = metadata.get("recipe") or {}
     if not isinstance(extra, Mapping):
         raise Rejected(Reason.SCHEMA, "`metadata.recipe` is an object of knobs.")
-    together = {**_DEFAULTS[config.algorithm], **configured, **knobs, **extra}
+    named = {**configured, **knobs, **extra}
+    unset = [name for name in FITTED if name not in named]
+    together = {**_DEFAULTS[config.algorithm], **named, "unset": unset}
     try:
         return msgspec.convert({**together, "algorithm": config.algorithm}, Recipe)
     except msgspec.ValidationError as error:

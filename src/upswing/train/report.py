@@ -52,6 +52,8 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     policy that training starts from; None where none was recorded."""
     mismatch_logp: float | None = None
     """Mean absolute difference of their logprobs."""
+    policy_versions: dict[str, float] = {}
+    """Model that acted → its share of the trained tokens: how far the data is off-policy."""
 
 
 class Stepped(msgspec.Struct, frozen=True, tag="stepped"):
@@ -98,6 +100,28 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     seconds: float
     samples: int
     reward_mean: float
+    stopped: str = ""
+    """Why the job ended before its last step (`kl_budget`, `diversity`, `no_gain`); "": it did not."""
+    last_step: int = 0
+    """The last step that was taken; `step` is the one whose weights ship."""
+    kl: float | None = None
+    """KL(new ‖ start) of what ships, in nats a reply."""
+    kl_budget: float | None = None
+    changed_answers: float | None = None
+    """Share of the greedy replies that are no longer those of the start policy."""
+    diversity: tuple[float, float] | None = None
+    """Effective number of different first tokens over the prompts, before and after."""
+    train_before: float | None = None
+    train_after: float | None = None
+    """Mean reward on what was trained on, as logged and as estimated."""
+    measured_by: str = "logged"
+    """Whether the held-out rewards are from `fresh` samples or estimated from `logged` episodes."""
+    effective: float = 0.0
+    """Episodes that the held-out estimate afterwards rests on."""
+    no_change: bool = False
+    """The policy did not move."""
+    advice: str = ""
+    """With `no_change`: what to try next."""
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):

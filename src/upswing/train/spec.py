@@ -7,6 +7,7 @@
 | `checkpoints/…`      | `step-000050/`, `best/`, `final/`                                |
 | `artifacts/…`        | `curves.png`, `tensorboard/`, `card.md`, `snapshot.json`         |
 | `steps.jsonl`        | what every step reported, so that curves survive a restart       |
+| `evaluations.jsonl`  | how far the policy was from its start, and what it was worth     |
 | `logprobs.safetensors` | of the behaviour and the reference, computed once              |
 | `child.log`          | whatever else the child printed                                  |
 """

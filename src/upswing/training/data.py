@@ -39,6 +39,15 @@ class Material:
         return sum(sum(example.trained) for example in self.train)
 
     @property
+    def policy_versions(self) -> dict[str, float]:
+        """Model that acted → its share of the trained tokens."""
+        counts: Counter[str] = Counter()
+        for example in self.train:
+            counts[example.behaviour or "unknown"] += sum(example.trained)
+        whole = max(1, counts.total())
+        return {name: round(count / whole, 4) for name, count in counts.most_common()}
+
+    @property
     def off_policy_tokens(self) -> int:
         return sum(sum(example.trained) for example in self.train if not example.exact)
 

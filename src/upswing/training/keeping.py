@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from torch import nn
 
 from upswing.adapters.bases import Base
 from upswing.adapters.checkpoints.checking import verify
-from upswing.adapters.checkpoints.manifest import Facts
-from upswing.adapters.checkpoints.reading import restore
+from upswing.adapters.checkpoints.manifest import Facts, Refused
+from upswing.adapters.checkpoints.reading import load_weights, put_weights, restore
 from upswing.adapters.checkpoints.shelf import newest, prune, step_name
 from upswing.adapters.checkpoints.state import TrainerState
 from upswing.adapters.checkpoints.writing import save
@@ -19,9 +20,16 @@ from upswing.adapters.curves import draw
 from upswing.adapters.tensorboard import board
 from upswing.dataset.snapshot import Snapshot
 from upswing.train.card import Card, text
+from upswing.train.evaluation import Evaluation
 from upswing.train.learner import Learner
 from upswing.train.report import ENCODER, Began, Done, Stepped
 from upswing.train.spec import JobSpec
+
+S = TypeVar("S", Stepped, Evaluation)
+_MEASURES = {
+    "logged": "reward on held-out tasks, estimated from logged trajectories",
+    "fresh": "reward on held-out tasks, of fresh attempts",
+}
 
 
 class Keeping:
@@ -37,6 +45,8 @@ class Keeping:
         self._model = model
         self._learner = learner
         self._curve: list[Stepped] = []
+        self.evaluations: list[Evaluation] = []
+        """The start policy's first, then those after steps."""
         self._best: float | None = None
         self._best_step: int | None = None
         self._writes = learner.team.rank == 0
@@ -54,23 +64,23 @@ class Keeping:
                 self._learner.value_head.load_state_dict(dict(state.value))
             self.step, self._best, self._best_step = state.step, state.best, state.best_step
             self._learner.tokens = int(state.scalars.get("tokens") or 0)
-        self._curve = [each for each in self._read_curve() if each.step <= self.step]
-        if self._writes:
-            body = b"".join(ENCODER.encode(each) + b"\n" for each in self._curve)
-            (self._folder / "steps.jsonl").write_bytes(body)
+        self._curve = self._cut_back("steps.jsonl", Stepped)
+        self.evaluations = self._cut_back("evaluations.jsonl", Evaluation)
         return self.step
 
     def note(self, stepped: Stepped) -> None:
         """Remember a step."""
         self.step = stepped.step
         self._curve.append(stepped)
-        if self._writes:
-            with (self._folder / "steps.jsonl").open("ab") as lines:
-                lines.write(ENCODER.encode(stepped) + b"\n")
+        self._append("steps.jsonl", stepped)
 
-    def save(self, stepped: Stepped, measured: float | None) -> tuple[Path, bool]:
-        """A checkpoint to go on from; and whether it is the best so far."""
-        best = measured is not None and (self._best is None or measured > self._best)
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Remember an evaluation."""
+        self.evaluations.append(evaluation)
+        self._append("evaluations.jsonl", evaluation)
+
+    def save(self, stepped: Stepped, measured: float | None, *, best: bool) -> Path:
+        """A checkpoint to go on from; the best so far is kept beside it, whatever comes."""
         if best:
             self._best, self._best_step = measured, stepped.step
         path = self._checkpoints / step_name(stepped.step)
@@ -81,7 +91,20 @@ class Keeping:
                 self._write("best", None)
             prune(self._checkpoints, self._spec.recipe.max_checkpoints)
         self._learner.team.meet()
-        return path, best
+        return path
+
+    def take_best(self, step: int) -> bool:
+        """Give the model the weights that were kept as the best; whether they are this step's."""
+        place = self._checkpoints / "best"
+        try:
+            manifest = verify(place, base=self._base.folder)
+        except Refused:
+            return False
+        if manifest.step != step:
+            return False
+        put_weights(self._model, load_weights(place, manifest), manifest)
+        self.step = step
+        return True
 
     def finish(self, done: Done, began: Began) -> Done:
         """The final checkpoint, the curves, the card; `done.json` last."""
@@ -120,7 +143,8 @@ class Keeping:
             holdout_after=done.holdout_after,
             seconds=done.seconds,
             peak_rss_bytes=done.peak_rss_bytes,
-            measure="reward on held-out tasks, estimated from logged trajectories",
+            measure=_MEASURES[done.measured_by],
+            done=done,
         )
         (artifacts / "card.md").write_text(text(facts))
 
@@ -152,11 +176,24 @@ class Keeping:
             value=head.state_dict() if head is not None else {},
         )  # fmt: skip
 
-    def _read_curve(self) -> list[Stepped]:
-        path = self._folder / "steps.jsonl"
+    def _append(self, name: str, line: msgspec.Struct) -> None:
+        if self._writes:
+            with (self._folder / name).open("ab") as lines:
+                lines.write(ENCODER.encode(line) + b"\n")
+
+    def _cut_back(self, name: str, kind: type[S]) -> list[S]:
+        """The lines of a file up to the checkpoint's step; what came after it is taken again."""
+        kept = [each for each in self._read(name, kind) if each.step <= self.step]
+        if self._writes:
+            body = b"".join(ENCODER.encode(each) + b"\n" for each in kept)
+            (self._folder / name).write_bytes(body)
+        return kept
+
+    def _read(self, name: str, kind: type[S]) -> list[S]:
+        path = self._folder / name
         if not path.exists():
             return []
-        read = msgspec.json.Decoder(Stepped)
+        read = msgspec.json.Decoder(kind)
         found = []
         for line in path.read_bytes().splitlines():
             try:

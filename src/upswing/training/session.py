@@ -5,6 +5,7 @@
 | logprobs | of behaviour and reference  | read from `logprobs.safetensors`               |
 | steps    | drawn from the seed         | from the newest checkpoint that is whole       |
 | curves   | `steps.jsonl` grows         | cut back to the checkpoint's step              |
+| how far  | `evaluations.jsonl` grows   | the same; a job that had stopped stays stopped |
 | the end  | `done.json`                 | told again: whoever asks gets the same model   |
 """
 
@@ -17,19 +18,21 @@ from pathlib import Path
 
 import msgspec
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from upswing.adapters.bases import Base, resolve
 from upswing.adapters.models import hidden_size, load, reference, set_threads, trainable
 from upswing.train.credit import Signal, nothing_to_learn, signal_of
+from upswing.train.evaluation import Stop, advice, chosen, kl_budget, stop_of, unmoved
 from upswing.train.example import Example
 from upswing.train.learner import Learner
 from upswing.train.recipe import Recipe
 from upswing.train.report import Began, Done, Saved, Stepped
 from upswing.train.spec import JobSpec
-from upswing.train.tracks import Mismatch, logprobs, off_policy_value, unsound, weights_of
+from upswing.train.tracks import Mismatch, Track, unsound, weights_of
 from upswing.training.channel import Channel, peak_bytes
 from upswing.training.data import Material, Unlearnable, material
+from upswing.training.evaluating import Evaluator, Logged, Playable
 from upswing.training.keeping import Keeping
 from upswing.training.logprobs import Logprobs
 from upswing.training.team import make_team
@@ -38,14 +41,16 @@ from upswing.training.team import make_team
 class Session:
     """One attempt at one job."""
 
-    def __init__(self, folder: Path, spec: JobSpec, channel: Channel) -> None:
+    def __init__(
+        self, folder: Path, spec: JobSpec, channel: Channel, *, playable: Playable | None = None
+    ) -> None:
         self._folder = folder
         self._spec = spec
         self._recipe = spec.recipe
         self._channel = channel
+        self._playable = playable
+        """Plays held-out tasks with the policy as it is; none: only logged episodes tell its worth."""
         self._began = time.monotonic()
-        self._holdout: tuple[Example, ...] = ()
-        self._holdout_old: Sequence[Tensor] = ()
         self._mismatch: Mismatch | None = None
 
     def run(self) -> None:
@@ -67,7 +72,8 @@ class Session:
         start = Path(self._spec.start) if self._spec.start else None
         model = trainable(model, self._recipe, start, full=self._full(base))
         self._channel.doing = "looking at the data"
-        signal, before = self._prepare(model, base, data)
+        signal, self._evaluator = self._prepare(model, tokenizer, base, data)
+        self._budget = kl_budget(self._recipe, self._evaluator.tokens_per_reply)
         learner = Learner(
             model, data.train, signal, self._recipe, value_head=self._value_head(model, data.train),
             team=self._team, clock=time.monotonic,
@@ -78,14 +84,16 @@ class Session:
             _beginning(learner, data, signal, first), signal, self._recipe, self._mismatch
         )
         self._channel.tell(began)
-        self._train(model, learner, keeping, first)
-        self._finish(model, keeping, data, began, before)
+        stopped = self._train(model, learner, keeping, first)
+        self._finish(model, keeping, data, began, stopped)
 
     def _full(self, base: Base) -> bool:
         return base.full if self._recipe.full is None else self._recipe.full
 
-    def _prepare(self, model: nn.Module, base: Base, data: Material) -> tuple[Signal, float | None]:
-        """What there is to learn, and what the held-out tasks are worth before it is learned."""
+    def _prepare(
+        self, model: nn.Module, tokenizer: object, base: Base, data: Material
+    ) -> tuple[Signal, Evaluator]:
+        """What there is to learn, and what the policy is before it is learned."""
         everything = (*data.train, *data.holdout)
         known = Logprobs(self._folder, self._spec, everything, writes=self._team.rank == 0)
         count = len(data.train)
@@ -100,8 +108,12 @@ class Session:
         if sentence := nothing_to_learn(signal, self._recipe):
             long = f"{data.masked} of {count} trajectories are longer than `max_tokens`"
             raise Unlearnable(f"{sentence}; {long}" if data.masked else sentence)
-        self._holdout, self._holdout_old = data.holdout, [each.old_T for each in everyone[count:]]
-        return signal, self._measured(model)
+        evaluator = Evaluator(
+            model, tokenizer,
+            _logged(data.train, tracks), _logged(data.holdout, everyone[count:]),
+            micro_tokens=self._recipe.micro_tokens, playable=self._playable,
+        )  # fmt: skip
+        return signal, evaluator
 
     def _value_head(self, model: nn.Module, examples: Sequence[Example]) -> nn.Module | None:
         """PPO: starts by expecting the mean reward everywhere."""
@@ -113,47 +125,93 @@ class Session:
         nn.init.constant_(head.bias, mean)
         return head.to(self._team.device)
 
-    def _train(self, model: nn.Module, learner: Learner, keeping: Keeping, first: int) -> None:
+    def _train(
+        self, model: nn.Module, learner: Learner, keeping: Keeping, first: int
+    ) -> Stop | None:
+        """Step by step, until the last or until an evaluation says that it is enough."""
         self._channel.doing = "training"
+        if not keeping.evaluations:
+            keeping.evaluated(self._evaluator.start)
+        if stopped := stop_of(keeping.evaluations, self._budget):
+            return stopped
+        total = len(learner.steps)
+        due = {round(total * share / self._recipe.evaluations) for share in range(1, self._recipe.evaluations + 1)}  # fmt: skip
         model.train()
         for stepped in learner.run(first):
             self._channel.step = stepped.step
             self._channel.tell(stepped)
             keeping.note(stepped)
-            if stepped.step % self._recipe.save_interval == 0:
-                self._save(model, keeping, stepped)
+            if stepped.step in due:
+                evaluation = self._evaluator.evaluate(model, stepped.step)
+                keeping.evaluated(evaluation)
+                best = chosen(keeping.evaluations, self._budget).step == stepped.step
+                self._save(keeping, stepped, evaluation.value, best=best)
+                if stopped := self._agreed(stop_of(keeping.evaluations, self._budget)):
+                    return stopped
+            elif stepped.step % self._recipe.save_interval == 0:
+                self._save(keeping, stepped, None, best=False)
+        return None
 
-    def _save(self, model: nn.Module, keeping: Keeping, stepped: Stepped) -> None:
-        measured = self._measured(model)
-        path, best = keeping.save(stepped, measured)
+    def _agreed(self, stop: Stop | None) -> Stop | None:
+        """Of several processes that train together, the first decides."""
+        if self._team.size == 1:
+            return stop
+        mine = _STOPS.index(stop) if self._team.rank == 0 else 0
+        return _STOPS[int(self._team.total(torch.tensor(float(mine), device=self._team.device)))]
+
+    def _save(
+        self, keeping: Keeping, stepped: Stepped, measured: float | None, *, best: bool
+    ) -> None:
+        path = keeping.save(stepped, measured, best=best)
         self._channel.tell(Saved(stepped.step, str(path), measured, best))
 
     def _finish(
-        self, model: nn.Module, keeping: Keeping, data: Material, began: Began, before: float | None
+        self, model: nn.Module, keeping: Keeping, data: Material, began: Began, stopped: Stop | None
     ) -> None:
+        """The best of what was evaluated ships, and says how far it is from where it began."""
         self._channel.doing = "writing the model"
+        evaluator, last_step = self._evaluator, keeping.step
+        best = chosen(keeping.evaluations, self._budget)
+        if best.step != last_step and not keeping.take_best(best.step):
+            best = evaluator.evaluate(model, last_step)
+        changed = evaluator.changed_answers(model)
+        no_change = unmoved(best.kl, changed)
         rewards = [example.reward for example in data.train]
         done = Done(
             step=keeping.step,
             final="", curves="", tensorboard="", card="",
-            holdout_before=before,
-            holdout_after=self._measured(model),
+            holdout_before=evaluator.start.value,
+            holdout_after=best.value,
             peak_rss_bytes=peak_bytes(),
             seconds=time.monotonic() - self._began,
             samples=len(data.train),
             reward_mean=sum(rewards) / len(rewards),
+            stopped=stopped or "",
+            last_step=last_step,
+            kl=best.kl,
+            kl_budget=self._budget,
+            changed_answers=changed,
+            diversity=(evaluator.start.diversity, best.diversity),
+            train_before=evaluator.start_reward,
+            train_after=evaluator.train_reward(model),
+            measured_by=best.source,
+            effective=best.effective,
+            no_change=no_change,
+            advice=advice(
+                self._recipe, usable_groups=began.groups - began.flat_groups, steps=last_step
+            ) if no_change else "",
         )  # fmt: skip
         self._channel.tell(keeping.finish(done, began))
 
-    def _measured(self, model: nn.Module) -> float | None:
-        """What the policy would earn on the held-out tasks, as far as logged data can tell."""
-        if not self._holdout:
-            return None
-        model.eval()
-        new = logprobs(model, self._holdout, micro_tokens=self._recipe.micro_tokens)
-        model.train()
-        found = off_policy_value([e.reward for e in self._holdout], new, self._holdout_old)
-        return found.value if found else None
+
+_STOPS: tuple[Stop | None, ...] = (None, "kl_budget", "diversity", "no_gain")
+
+
+def _logged(examples: Sequence[Example], tracks: Sequence[Track]) -> Logged:
+    """Episodes to measure with; an over-long one has no tokens."""
+    pairs = zip(examples, tracks, strict=True)
+    whole = [(example, track.old_T) for example, track in pairs if not example.masked]
+    return Logged([example for example, _ in whole], [old_T for _, old_T in whole])
 
 
 def _beginning(learner: Learner, data: Material, signal: Signal, first: int) -> Began:
@@ -172,6 +230,7 @@ def _beginning(learner: Learner, data: Material, signal: Signal, first: int) -> 
         versions={name: version(name) for name in names},
         pieced=data.pieced,
         doubted=data.doubted,
+        policy_versions=data.policy_versions,
     )
 
 

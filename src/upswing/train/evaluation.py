@@ -1,0 +1,125 @@
+"""How far has a policy moved from where the job began, is it better, and should the job go on?
+
+| the job stops, and that is a normal end  | when                                                   |
+|------------------------------------------|--------------------------------------------------------|
+| `kl_budget`                              | a reply is farther from the start policy than allowed  |
+| `diversity`                              | every prompt gets the same reply, and it was not so    |
+| `no_gain`                                | the measured value has not risen for `PATIENCE` times  |
+
+The checkpoint that ships is the best by fresh samples, where tasks can be played; else by an estimate
+from logged episodes that rests on `EFFECTIVE` of them or more; else the last one within the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Literal
+
+import msgspec
+
+from upswing.train.recipe import KL_PER_REPLY, KL_PER_TOKEN, Recipe
+
+PATIENCE = 3
+"""Evaluations without a gain after which a job stops."""
+EFFECTIVE = 50.0
+"""Episodes that an estimate from logged data must really rest on to decide anything."""
+UNMOVED = 1e-3
+"""Nats a reply below which a policy counts as the one it began as."""
+_VARIED, _CONSTANT = 1.5, 1.1
+"""Effective number of different replies: a start above the first that falls below the second has
+collapsed to a constant."""
+
+Source = Literal["fresh", "logged"]
+Stop = Literal["kl_budget", "diversity", "no_gain"]
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """What was measured after a step; step 0 is the start policy itself."""
+
+    step: int
+    kl: float
+    """KL(new ‖ start), in nats a reply: exact over the vocabulary at every token of logged replies."""
+    diversity: float
+    """Effective number of different first tokens over the prompts: e to the entropy of their mean."""
+    value: float | None = None
+    """Mean reward on held-out tasks."""
+    effective: float = 0.0
+    """Episodes that the value rests on."""
+    source: Source = "logged"
+
+    @property
+    def reliable(self) -> bool:
+        """Whether its value may decide anything."""
+        measured = self.value is not None and isfinite(self.value)
+        return measured and (self.source == "fresh" or self.effective >= EFFECTIVE)
+
+
+def kl_budget(recipe: Recipe, tokens_per_reply: float) -> float:
+    """How far a reply may be from what the start policy would have said, in nats.
+
+    >>> kl_budget(Recipe(), 2), kl_budget(Recipe(), 200), kl_budget(Recipe(kl_budget=3), 200)
+    (1.5, 20.0, 3)
+    """
+    if recipe.kl_budget is not None:
+        return recipe.kl_budget
+    return max(KL_PER_REPLY, KL_PER_TOKEN * tokens_per_reply)
+
+
+def stop_of(history: Sequence[Evaluation], budget: float) -> Stop | None:
+    """Why the job should end after the last of these evaluations; None: it goes on."""
+    if len(history) < 2:
+        return None
+    start, last = history[0], history[-1]
+    if not last.kl <= budget:
+        return "kl_budget"
+    if start.diversity > _VARIED and not last.diversity >= _CONSTANT:
+        return "diversity"
+    recent = history[-PATIENCE:]
+    earlier = [
+        each.value for each in history[:-PATIENCE] if each.reliable and each.value is not None
+    ]
+    values = [each.value for each in recent if each.reliable and each.value is not None]
+    if earlier and len(values) == PATIENCE and max(values) <= max(earlier):
+        return "no_gain"
+    return None
+
+
+def chosen(history: Sequence[Evaluation], budget: float) -> Evaluation:
+    """The evaluation whose weights ship; never the start policy, which is there already.
+
+    >>> start, one, two = (Evaluation(step, kl, 4.0) for step, kl in ((0, 0.0), (5, 1.0), (9, 2.0)))
+    >>> chosen([start, one, two], 1.5).step, chosen([start, two], 1.5).step
+    (5, 9)
+    """
+    moved = history[1:] or history
+    varied = history[0].diversity > _VARIED
+    within = [
+        each for each in moved if each.kl <= budget and (not varied or each.diversity >= _CONSTANT)
+    ]
+    if not within:
+        return min(moved, key=lambda each: each.kl)
+    measured = [each for each in within if each.reliable]
+    if not measured or (within[-1].source == "logged" and not within[-1].reliable):
+        return within[-1]
+    return max(measured, key=lambda each: (each.value or 0.0, each.step))
+
+
+def unmoved(kl: float | None, changed: float | None) -> bool:
+    """Whether nothing came of a job: the policy is the one it began as, as far as can be seen."""
+    return kl is not None and kl < UNMOVED and not changed
+
+
+def advice(recipe: Recipe, *, usable_groups: int, steps: int) -> str:
+    """What to try when nothing came of a job."""
+    if usable_groups < 8:
+        return (
+            f"Only {usable_groups} groups had a difference to learn from: record more attempts at "
+            "tasks that are solved sometimes, and sample at a temperature above 0."
+        )
+    if steps < 10:
+        return f"It took only {steps} steps: set a smaller `batch_size` or more `epochs`, or record more."
+    return (
+        f"Nothing moved at a learning rate of {recipe.learning_rate:g}: try ten times as much, or "
+        "leave it unset so that it is fitted to the base."
+    )

@@ -1,0 +1,184 @@
+"""How is a policy measured while it trains? On a bounded sample, so that it costs little.
+
+| what        | how                                                                             |
+|-------------|---------------------------------------------------------------------------------|
+| KL          | exact over the vocabulary, at each token of up to `REPLIES` logged episodes:     |
+|             | held-out ones, else trained ones; prefixes are those of the start policy         |
+| diversity   | of the first token of each, over the same episodes                               |
+| value       | fresh samples where tasks can be played, else weighted logged held-out episodes  |
+| answers     | greedy replies to up to `PROMPTS` of the prompts, before and after               |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from upswing.train.evaluation import Evaluation
+from upswing.train.example import Example
+from upswing.train.forward import distributions
+from upswing.train.pack import packs
+from upswing.train.tracks import logprobs, off_policy_value, turn_index
+from upswing.worlds.generate import Drawing, generate
+
+REPLIES, PROMPTS = 96, 48
+_LOGPROBS = 1 << 24
+"""Log-probabilities of the start policy that are kept: 64 MB."""
+_LONGEST = 16
+"""Tokens of a greedy reply."""
+_TRAINED = 256
+"""Trained episodes that the train reward afterwards is estimated from."""
+
+Playable = Callable[[nn.Module], float | None]
+"""The mean score of fresh attempts at held-out tasks; None: it could not be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Episodes, and what the policy that acted said of their tokens."""
+
+    examples: Sequence[Example]
+    old: Sequence[Tensor]
+
+    def value(self, model: nn.Module, micro_tokens: int) -> tuple[float, float] | None:
+        """What the model would have earned on them, and on how many of them that rests."""
+        if not self.examples:
+            return None
+        new = logprobs(model, self.examples, micro_tokens=micro_tokens)
+        found = off_policy_value([each.reward for each in self.examples], new, self.old)
+        return (found.value, found.effective * len(self.examples)) if found else None
+
+    def some(self, count: int) -> Logged:
+        """At most so many, evenly spread."""
+        step = max(1, -(-len(self.examples) // count))
+        return Logged(self.examples[::step], self.old[::step])
+
+
+class Evaluator:
+    """Compares a policy with the one it began as: it is made before the first step."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        tokenizer: Any,
+        train: Logged,
+        held_out: Logged,
+        *,
+        micro_tokens: int,
+        playable: Playable | None = None,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._train, self._held_out = train, held_out
+        self._micro_tokens = micro_tokens
+        self._playable = playable
+        pool = (held_out if held_out.examples else train).some(REPLIES).examples
+        self._sample = _bounded(pool, _vocabulary(model))
+        self._start = self._distributions(model)
+        self._prompts = list(dict.fromkeys(_prompt(each) for each in self._sample))[:PROMPTS]
+        self._answers = self._greedy(model)
+        replies = sum(len(set(turn_index(each).tolist())) for each in self._sample)
+        self.tokens_per_reply = sum(sum(each.trained) for each in self._sample) / max(1, replies)
+        self.start = self.evaluate(model, 0)
+        self.start_reward = self.train_reward(model)
+
+    def evaluate(self, model: nn.Module, step: int) -> Evaluation:
+        """What can be said of the model after this step."""
+        training = model.training
+        model.eval()
+        try:
+            now = self._distributions(model)
+            found = (self._playable(model), 0.0) if self._playable else None
+            fresh = found is not None and found[0] is not None
+            if not fresh:
+                found = self._held_out.value(model, self._micro_tokens)
+            return Evaluation(
+                step=step,
+                kl=self._kl(now),
+                diversity=_diversity(now),
+                value=found[0] if found else None,
+                effective=found[1] if found else 0.0,
+                source="fresh" if fresh else "logged",
+            )
+        finally:
+            model.train(training)
+
+    def train_reward(self, model: nn.Module) -> float | None:
+        """What the model would have earned on a sample of what it was trained on."""
+        found = self._train.some(_TRAINED).value(model, self._micro_tokens)
+        return found[0] if found else None
+
+    def changed_answers(self, model: nn.Module) -> float | None:
+        """The share of the prompts to which the model's greedy reply is no longer the start's."""
+        if not self._answers:
+            return None
+        now = self._greedy(model)
+        return sum(a != b for a, b in zip(now, self._answers, strict=True)) / len(now)
+
+    def _distributions(self, model: nn.Module) -> list[Tensor]:
+        found: list[Tensor] = [torch.empty(0)] * len(self._sample)
+        for pack in packs(self._sample, micro_tokens=self._micro_tokens):
+            for index, logps_TV in zip(pack.examples, distributions(model, pack), strict=True):
+                found[index] = logps_TV
+        return found
+
+    def _kl(self, now: Sequence[Tensor]) -> float:
+        """Summed over the tokens of a reply, on the mean of all replies."""
+        total, replies = 0.0, 0
+        for example, new_TV, old_TV in zip(self._sample, now, self._start, strict=True):
+            total += float((new_TV.exp() * (new_TV - old_TV)).sum())
+            replies += len(set(turn_index(example).tolist()))
+        return max(0.0, total / max(1, replies))
+
+    def _greedy(self, model: nn.Module) -> list[tuple[int, ...]]:
+        lengths = sorted(len(_reply(each)) for each in self._sample)
+        most = min(_LONGEST, lengths[-1]) if lengths else 1
+        how = Drawing(_ends(model, self._tokenizer), most)
+        return [drawn.ids for drawn in generate(model, self._prompts, None, how)]
+
+
+def _bounded(examples: Sequence[Example], vocabulary: int) -> list[Example]:
+    """As many of them as the start policy's words on them can be kept."""
+    kept: list[Example] = []
+    room = _LOGPROBS
+    for example in examples:
+        room -= sum(example.trained) * vocabulary
+        if room < 0 and kept:
+            break
+        kept.append(example)
+    return kept
+
+
+def _diversity(found: Sequence[Tensor]) -> float:
+    mean_V = torch.stack([logps_TV[0].exp() for logps_TV in found]).mean(0)
+    return float(torch.special.entr(mean_V).sum().exp())
+
+
+def _prompt(example: Example) -> tuple[int, ...]:
+    """What was read before the first reply."""
+    return example.ids[: example.trained.index(True)]
+
+
+def _reply(example: Example) -> tuple[int, ...]:
+    """The first reply."""
+    first = example.trained.index(True)
+    turn = example.turns[first]
+    return tuple(
+        each
+        for each, trained, at in zip(example.ids, example.trained, example.turns, strict=True)
+        if trained and at == turn
+    )
+
+
+def _vocabulary(model: Any) -> int:
+    return int(model.get_input_embeddings().num_embeddings)
+
+
+def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end a reply, by the word of model and tokenizer."""
+    told = model.generation_config.eos_token_id
+    listed = told if isinstance(told, list) else [told]
+    return frozenset(token for token in (*listed, tokenizer.eos_token_id) if token is not None)

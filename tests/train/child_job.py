@@ -60,8 +60,8 @@ def run(folder, bases, samples, algorithm="grpo", *, start=None, parent="", **kn
     (folder / "samples.jsonl").write_bytes(b"".join(encode(each) + b"\n" for each in samples))
     empty = Snapshot(
         source="local", algorithm=algorithm, sample_size=1, seed=0, holdout=0.1, min_agents=1,
-        filter={}, balance={}, entries=[], domains={}, groups={}, tasks=1, held_out_tasks=0,
-        left_out={}, reused=0.0, earliest=None, latest=None, notes=[], made=WINDOW,
+        filter={}, balance={}, entries=[], domains={}, groups={}, policies={}, tasks=1, held_out_tasks=0,
+        left_out={}, reused=0.0, off_policy=0.0, sources={}, earliest=None, latest=None, notes=[], made=WINDOW,
     )  # fmt: skip
     (folder / "artifacts" / "snapshot.json").write_bytes(encode(empty))
     heard = Heard()

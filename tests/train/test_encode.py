@@ -526,7 +526,9 @@ def test_what_was_not_said_by_the_model_is_dropped_however_long_it_is():
 
 @pytest.mark.parametrize(("told", "taken"), [(0.7, 0.7), (None, 1.0), (0.0, 1.0), (1.0, 1.0)])
 def test_the_temperature_that_sampled_goes_along_and_greedy_answers_count_as_sampled(told, taken):
-    assert one(msgspec.structs.replace(TALK, temperature=told)).temperature == taken
+    talk = msgspec.structs.replace(TALK, temperature=told)
+    assert one(talk).temperature == taken
+    assert one(talk, at_temperature=False).temperature == 1.0
 
 
 def test_what_a_loss_needs_goes_along():

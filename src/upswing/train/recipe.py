@@ -130,6 +130,10 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ratio: Literal["token", "sequence"] = "token"
     """GRPO: whether tokens or whole sequences are clipped. `sequence` is GSPO: the geometric mean of
     a sequence's ratios, which moves far less than a token's, so set the clips to about 0.01."""
+    at_temperature: bool = True
+    """Whether logprobs are taken at the temperature that sampled, as the gradient of what agents earn
+    demands; off: at 1. Below 1 the same rate then moves the policy farther and uses up its diversity
+    sooner: halve the learning rate at least, or record at 1."""
     reference: Literal["start", "base"] = "start"
     """What the KL term, DPO and KTO measure from: the policy that training starts from, or the base
     without its adapter (of full training, which has none, the start)."""

@@ -40,8 +40,8 @@ def test_one_reply_is_no_collapse_where_there_was_only_one_before():
     assert stop_of(history, BUDGET) is None
 
 
-def test_it_stops_when_three_evaluations_brought_nothing():
-    history = measured((0.1, 0.5), (0.2, 0.49), (0.3, 0.5), (0.4, 0.48))
+def test_it_stops_when_three_evaluations_in_a_row_were_worse_than_the_best():
+    history = measured((0.1, 0.5), (0.2, 0.4), (0.3, 0.44), (0.4, 0.3))
     assert stop_of(history[:-1], BUDGET) is None
     assert stop_of(history, BUDGET) == "no_gain"
 
@@ -50,6 +50,12 @@ def test_an_estimate_that_rests_on_little_stops_nothing_and_chooses_nothing():
     history = [
         Evaluation(step, step / 100, 4.0, 0.9 - step / 100, 20.0) for step in (0, 10, 20, 30, 40)
     ]
+    assert stop_of(history, BUDGET) is None
+    assert chosen(history, BUDGET).step == 40
+
+
+def test_what_chance_explains_neither_stops_nor_chooses():
+    history = measured((0.1, 0.5), (0.2, 0.46), (0.3, 0.46), (0.4, 0.46))
     assert stop_of(history, BUDGET) is None
     assert chosen(history, BUDGET).step == 40
 

@@ -108,7 +108,7 @@ def test_the_checkpoint_that_plays_best_ships_and_its_weights_are_those(tmp_path
 
     scores = iter([0.2, 0.5, 0.9, 0.6, 0.4, 0.3, 0.2, 0.2, 0.2])
     kept = msgspec.structs.replace(RECIPE, kl_budget=100.0, max_checkpoints=20)
-    listener = run(tmp_path, samples, bases, kept, playable=lambda _model: next(scores))
+    listener = run(tmp_path, samples, bases, kept, playable=lambda _model: (next(scores), 100))
     done = only_done(listener)
     best = listener.of(Saved)[1]
     assert (done.stopped, done.step, done.measured_by) == ("no_gain", best.step, "fresh")

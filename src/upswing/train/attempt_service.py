@@ -17,12 +17,14 @@ import asyncio
 import contextlib
 import logging
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from upswing.contracts.training import TrainingStatus
+from upswing.dataset.sample import Sample
 from upswing.dataset.snapshot import Snapshot
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.ports import Job, Renewed
@@ -136,7 +138,7 @@ class Attempt:
         if not self._recipe.unset:
             return
         parameters, full = await asyncio.to_thread(self._parts.parameters, self._start.base_model)
-        trained = [sample for sample in gathered.samples if not sample.held_out]
+        trained = _comparable(gathered.samples, self._recipe)
         found = fitted(
             self._recipe,
             parameters=parameters,
@@ -340,6 +342,18 @@ class Attempt:
 
     def _spent(self) -> float:
         return self._seconds() + sum(failure.seconds for failure in self._failures)
+
+
+def _comparable(samples: Sequence[Sample], recipe: Recipe) -> list[Sample]:
+    """The samples that bring something: for algorithms that compare, those of groups that differ."""
+    trained = [sample for sample in samples if not sample.held_out]
+    if recipe.algorithm == "ppo":
+        return trained
+    rewards: dict[str, list[float]] = {}
+    for each in trained:
+        rewards.setdefault(group_key(each.window_id, each.scenario_id), []).append(each.reward)
+    useful = {key for key, given in rewards.items() if len(given) > 1 and max(given) > min(given)}
+    return [each for each in trained if group_key(each.window_id, each.scenario_id) in useful] or trained  # fmt: skip
 
 
 class _Acted(msgspec.Struct):

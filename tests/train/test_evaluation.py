@@ -83,7 +83,7 @@ def test_the_last_ships_when_the_estimate_no_longer_reaches_that_far():
 
 
 def test_the_budget_grows_with_long_replies_and_never_falls_below_that_of_a_word():
-    assert [kl_budget(Recipe(), tokens) for tokens in (1, 15, 100)] == [1.5, 1.5, 10.0]
+    assert [kl_budget(Recipe(), tokens) for tokens in (1, 30, 100)] == [3.0, 3.0, 10.0]
 
 
 @pytest.mark.parametrize(

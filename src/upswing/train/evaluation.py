@@ -66,7 +66,7 @@ def kl_budget(recipe: Recipe, tokens_per_reply: float) -> float:
     """How far a reply may be from what the start policy would have said, in nats.
 
     >>> kl_budget(Recipe(), 2), kl_budget(Recipe(), 200), kl_budget(Recipe(kl_budget=3), 200)
-    (1.5, 20.0, 3)
+    (3.0, 20.0, 3)
     """
     if recipe.kl_budget is not None:
         return recipe.kl_budget

@@ -124,7 +124,7 @@ FITTED = (
     "entropy", "kl_beta", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
 )  # fmt: skip
 """Knobs whose best value depends on the base, the data and whether all weights are trained."""
-KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
+KL_PER_TOKEN, KL_PER_REPLY = 0.1, 3.0
 """Nats, of the default of `kl_budget`."""
 
 

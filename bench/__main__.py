@@ -2,6 +2,8 @@
 
 python -m bench             every bench
 python -m bench validation  only that one
+python -m bench learning --world desk --seed 0 --minutes 15
+                            the unattended loop: one line of JSON
 """
 
 import importlib
@@ -37,6 +39,10 @@ def _rows_of(name: str) -> list[Row]:
 
 
 def main(names: list[str]) -> int:
+    if names[:1] == ["learning"] and any(name.startswith("-") for name in names):
+        from bench.unattended import main as unattended
+
+        return unattended(names[1:])
     unknown = [name for name in names if name not in MODULES]
     if unknown:
         print(f"No bench is called {', '.join(unknown)}; there are {', '.join(MODULES)}.")

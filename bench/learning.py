@@ -1,7 +1,8 @@
 """How much is learned, from what agents did to a better model? Through a real loop, per algorithm.
 
 Rounds of recording (96 tasks, 8 attempts each) and training on the world `triage`, five seeds each.
-Greedy and sampled success are those on held-out tasks.
+Greedy and sampled success are those on held-out tasks. `python -m bench learning --world …` measures the
+unattended loop instead (see `unattended`).
 """
 
 import asyncio

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -124,8 +125,9 @@ class TriggerConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the loop trains, and what a job may take."""
 
-    algorithm: Algorithm = "grpo"
-    """For requests that name none; RL_ALGORITHM in the environment wins."""
+    algorithm: Algorithm | None = None
+    """For requests that name none; RL_ALGORITHM in the environment wins. None: what fits the data, GRPO
+    wherever there are enough groups to compare."""
     base_model: str | None = None
     """For requests that name none; RL_BASE_MODEL, then BASE_MODEL in the environment win. Without
     any, `tiny`, unless the bus or the store is yours: then training waits until one is named."""
@@ -134,9 +136,12 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_trajectories: Annotated[int, Meta(ge=1)] = 100
     """Trajectories that make the loop ready to train: fewer make a model that knows them by heart."""
     min_agents: Annotated[int, Meta(ge=1, le=1000)] = 5
-    """Different agents in the same window and scenario that make a group, 1 to 1000."""
-    min_groups: Annotated[int, Meta(ge=0)] = 1
-    """Such groups that make the loop ready to train."""
+    """Different agents in the same window and scenario that make a group in a continuous world."""
+    min_attempts: Annotated[int, Meta(ge=2, le=1000)] = 4
+    """Attempts at the same task by the same policy that make a group, 2 to 1000, by one agent or many."""
+    min_groups: Annotated[int, Meta(ge=1)] = 32
+    """Groups in which somebody did better than another that make comparing worthwhile; with fewer,
+    the loop learns from single attempts, unless an algorithm is named."""
     recipe: dict[str, Any] = {}
     """Knobs of every job (`[train.recipe]`), by the names of `upswing.train.recipe`; what a request
     asks for wins."""
@@ -164,33 +169,51 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a model has to show before it ships."""
 
-    suites: tuple[str, ...] = (
-        "world:triage", "code_generation", "data_analysis", "research_synthesis", "tool_usage",
-        "regression", "safety",
-    )  # fmt: skip
-    """What both models do: our suites, `world:NAME`, `inspect:TASK`, or names of `files`."""
+    suites: tuple[str, ...] | None = None
+    """What both models do: our suites, `world:NAME`, `production`, `inspect:TASK`, or names of
+    `files`. None: your own tasks, the four abilities, `regression` and `safety`; see
+    `upswing.validate.usual`."""
     files: dict[str, str] = {}
     """Suites of your own: a name and its file, with one task a line."""
+    worlds: dict[str, str] = {}
+    """Worlds of your own: a name, and `package.module:attribute` or the URL of an AgentGym server."""
     counted: tuple[str, ...] | None = None
-    """Suites that count toward the improvement; None: every one that measures ability, so by default
-    the world's held-out tasks and the four abilities. One in which both models score zero never
-    counts."""
+    """Suites that count toward the improvement; None: your own tasks, and without any of these every
+    suite that measures ability. One in which both models score zero never counts."""
     floors: dict[str, Annotated[float, Meta(ge=0, le=1)]] = {}
     """Safety suite → the score that a candidate must reach, 0 to 1, whatever the current model does."""
-    safety_reach: Annotated[float, Meta(ge=0, le=1)] = 0.05
+    safety_reach: Annotated[float, Meta(ge=0, le=1)] | None = None
     """How far down the interval of safety may reach, where safety is below the current model's, before
-    nobody can say whether it is worse. A model that says nothing sensible, such as `tiny`, needs 0.20."""
-    seeds: Annotated[int, Meta(ge=1, le=20)] = 1
-    """How often every task is done, 1 to 20; more than once says something only above temperature 0."""
-    temperature: Annotated[float, Meta(ge=0, le=2)] = 0.0
-    """Of the answers, 0 to 2."""
+    nobody can say whether it is worse. None: 0.05, and 0.20 where the base is `tiny`, which says nothing
+    sensible."""
+    samples: Annotated[
+        tuple[Annotated[int, Meta(ge=1, le=64)], ...], Meta(min_length=1, max_length=5)
+    ] = (4, 8, 16)
+    """Answers to each of your own tasks at each look, rising, up to 64: after each look the validation
+    ends if the interval decides. The looks share an error of 5 %."""
+    seeds: Annotated[int, Meta(ge=1, le=20)] | None = None
+    """How often every task of every suite is done, 1 to 20, with a single look; None: `samples` for
+    your own tasks, once for the others."""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """Of all answers, 0 to 2. None: your own tasks are done as the agents do them, with the temperature
+    and `top_p` that most of the newest trajectories of the current model have, 1.0 when none is known;
+    abilities and safety at 0."""
+    tasks: Annotated[int, Meta(ge=20, le=10_000)] = 200
+    """Of your own, over all their suites, 20 to 10,000; as many of them as `minutes` allows."""
     max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 256
     """Of an answer, 16 to 32,768, whatever a task would allow. 256 is enough for every reference
     answer, and lets a model of 135 million weights end in time on two cores."""
     at_once: Annotated[int, Meta(ge=1, le=256)] = 8
     """Requests under way, up to 256; a model server answers several almost as quickly as one."""
+    minutes: Annotated[float, Meta(gt=0, le=1440)] = 6
+    """When it should be over: no further task of your own and no further look is begun that would
+    not end by then."""
     deadline_minutes: Annotated[float, Meta(gt=0, le=1440)] = 28
     """For the whole, up to a day; what is missing then counts as not covered."""
+
+    def __post_init__(self) -> None:
+        if any(later <= earlier for earlier, later in pairwise(self.samples)):
+            raise ValueError("`samples` in [validate] must rise from look to look")
 
 
 class ServeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -213,6 +236,24 @@ class ServeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Until the first byte of an answer, up to an hour."""
 
 
+class ExploreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Episodes that are asked for at a higher temperature than their clients want."""
+
+    share: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    """Of the episodes, 0 to 1."""
+    temperature: Annotated[float, Meta(gt=0, le=2)] = 1.0
+    """Above 0, up to 2; requests that are warmer by themselves stay as they are."""
+
+
+class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the gateway does beside passing on."""
+
+    explore: ExploreConfig | None = None
+    """`explore = {share = 0.1, temperature = 1.0}`: where agents ask at temperature 0, all attempts at
+    a task are the same and teach nothing; this lets some of them differ. Users see those answers too,
+    so it is off unless you say so."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be decided."""
 
@@ -224,6 +265,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     train: TrainConfig = TrainConfig()
     validate: ValidateConfig = ValidateConfig()
     serve: ServeConfig = ServeConfig()
+    gateway: GatewayConfig = GatewayConfig()
     deploy: dict[str, Any] = {}
     """Rollouts, by the names of `upswing.deploy.policy`."""
 
@@ -363,20 +405,24 @@ class Defaults(msgspec.Struct, frozen=True):
     base_model: str | None
     """None: nobody has said, so the loop does not train by itself."""
     sample_size: int
+    configured: Algorithm | None = None
+    """The algorithm that the user has named; None: the loop takes what fits the data."""
 
 
 def defaults(settings: Settings, surroundings: Surroundings) -> Defaults:
     """The environment's word, else the file's, else ours.
 
     >>> defaults(Settings(), Surroundings())
-    Defaults(algorithm='grpo', base_model='tiny', sample_size=10000)
+    Defaults(algorithm='grpo', base_model='tiny', sample_size=10000, configured=None)
     >>> defaults(Settings(), Surroundings(nats_url="nats://bus")).base_model is None
     True
     """
     train = settings.train
     embedded = not surroundings.nats_url and not surroundings.database_url
+    configured = surroundings.algorithm or train.algorithm
     return Defaults(
-        surroundings.algorithm or train.algorithm,
+        configured or "grpo",
         surroundings.base_model or train.base_model or ("tiny" if embedded else None),
         train.sample_size,
+        configured,
     )

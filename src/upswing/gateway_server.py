@@ -146,7 +146,7 @@ async def _serve(
         nats_url=setup.nats_url, instance=f"gateway-{uuid4().hex}", clock=_now, new_id=uuid4,
         settings=settings, spool=spool, several=arguments.several, allowance=setup.allowance,
         keys=setup.keys, admin_token=setup.admin_token, backend_keys=setup.backend_keys,
-        desk=desk, key_ring=desk, training_url=setup.loop_url,
+        desk=desk, key_ring=desk, training_url=setup.loop_url, explore=settings.gateway.explore,
     )  # fmt: skip
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for name in _SIGNALS:

@@ -53,8 +53,15 @@ class Admitted:
     turns: int
     infra_error: bool
     task_id: str
+    """The task; a hash of the redacted first request where the recorder knows no task."""
     evaluation: bool
     """Only measured, never trained on."""
+    continuous: bool = False
+    """It names its window or scenario: agents of the same ones are compared."""
+    answers: str = ""
+    """A hash of what the agent did, to tell identical attempts."""
+    practice: bool = False
+    """Learned from, and no evidence of how a model does: its task was chosen for its difficulty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +209,15 @@ class NewReward:
     pnl: float | None
     balance: float | None
     infra_error: bool
+    verified: float | None = None
+    """How well it went, as something that checks it says."""
+    reported: float | None = None
+    """How well it went, whoever says so."""
+    feedback: float | None = None
+    """What users say; None when nobody has spoken."""
+    task_id: str = ""
+    continuous: bool = False
+    answers: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +235,24 @@ class ScoredMember:
     balance: float | None = None
     infra_error: bool = False
     seq: int = 0
+    verified: float | None = None
+    judged: float | None = None
+    reported: float | None = None
+    feedback: float | None = None
+    task_id: str = ""
+    model: str = ""
+    continuous: bool = True
+    answers: str = ""
+    compared_with: str = ""
+    """The group's key; empty: its window and scenario."""
+
+    @property
+    def group(self) -> str:
+        return self.compared_with or f"{self.window_id}/{self.scenario_id}"
+
+    @property
+    def order(self) -> float:
+        return float(self.seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,16 +363,6 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """What there is to train on."""
-
-    trajectories: int
-    """Scored, sound, and no evaluations."""
-    groups: int
-    """Windows and scenarios in which enough different agents acted."""
-
-
-@dataclass(frozen=True, slots=True)
 class Signals:
     """What the store says that bears on when to train."""
 
@@ -347,8 +371,8 @@ class Signals:
     values: tuple[tuple[str, float], ...]
     """(principal, raw reward) of its newest trajectories that no job was asked for on yet."""
     new: int
-    """Trajectories since the last training, counted up to a limit; those that running and queued
-    jobs cover are left out."""
+    """Trajectories since the last training of the policy that the next one starts from, and of models
+    that are not ours, counted up to a limit; those that running and queued jobs cover are left out."""
     newest_seq: int
     active: tuple[Job, ...]
     failed: dict[str, datetime]
@@ -357,6 +381,8 @@ class Signals:
     """When the newest job that trained was begun."""
     last_slot: datetime | None
     """The newest time of the schedule that was dealt with; None: the schedule is new."""
+    pending: str | None = None
+    """The model that is being validated, waits for its rollout or is in it."""
 
 
 class CollectStore(Protocol):

@@ -30,27 +30,26 @@ from upswing.adapters.asking import Asking, Find, KeyOf
 from upswing.adapters.openai import Completion
 from upswing.adapters.sandbox import Sandbox
 from upswing.adapters.sql.validations import ValidationRow, Validations
-from upswing.adapters.validation import FilePins
+from upswing.adapters.validation import FilePins, FileScores
 from upswing.config import ValidateConfig
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.validation import ValidationReport
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.proving_claims import Claims, Lost
 from upswing.proving_keeper import Keeper, KeepsFiles
+from upswing.proving_suites import ReadsProduction, Repertoire, held_out_task
 from upswing.redact import Redactor
 from upswing.validate.metrics import ValidateMetrics
 from upswing.validate.moves import Message, RunsCode
 from upswing.validate.pin import pin
 from upswing.validate.player_service import Pace, Sleep
-from upswing.validate.policy import policy_of
 from upswing.validate.report import Run
+from upswing.validate.sampling import Sampling
 from upswing.validate.service import Progress, Validator
-from upswing.validate.suite import Suite, chosen
-from upswing.validate.suites_service import suites as suites_of
-from upswing.validate.suites_service import there
+from upswing.validate.suite import Suite
 from upswing.validate.task import Pinned, Task
+from upswing.validate.verdict import Policy
 from upswing.validate.world import World
-from upswing.worlds.known import known_worlds
 
 _RUN_ID = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,128}")
 Pair = tuple[str, str, tuple[str, ...]]
@@ -93,26 +92,29 @@ class Proving:
         judge: AsksJudge | None = None,
         sandbox: RunsCode | None = None,
         worlds: Mapping[str, World[Any, Any]] | None = None,
+        production: ReadsProduction | None = None,
+        held_out: Callable[[str], bool] = held_out_task,
+        base: str = "",
         metrics: ValidateMetrics | None = None,
         pace: Pace | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         """`folder` is for validation alone, `key_of` for the servers where `find` leads.
 
-        `wall` is real time, for claims: several processes may share the rows.
+        `wall` is real time, for claims: several processes may share the rows. `production` tells
+        how the agents use the model, and `held_out` which of their tasks are never trained on;
+        `base` is the model that candidates are compared with as well.
         `Misuse` when the config names what is not there.
         """
         self._config, self._rows, self._find, self._key_of = config, rows, find, key_of
         self._clock, self._new_id, self._sleep = clock, new_id, sleep
         self._judge = _Opinions(judge) if judge else None
         self._sandbox = sandbox or Sandbox()
-        self._worlds = dict(our_worlds() if worlds is None else worlds)
-        self._files = {name: Path(path) for name, path in config.files.items()}
-        self._known = there(self._worlds, self._files)
-        self._usual = chosen(config.suites, self._known)
-        self.policy = policy_of(config, self._known)
-        self._pace = pace or pace_of(config)
+        self._pace, self._folder = pace or pace_of(config), folder
         self.pins: FilePins[Task] = FilePins(folder, Task)
+        self._repertoire = Repertoire(
+            config, self.pins, worlds=worlds, production=production, held_out=held_out, base=base
+        )
         self._claims = Claims(rows, str(new_id()), wall)
         self._keeper = Keeper(
             folder, rows, objects, redactor, metrics,
@@ -129,7 +131,7 @@ class Proving:
         run_id: str | None = None,
     ) -> ValidationReport:
         """The report. The validation goes on when whoever waits for it is cancelled."""
-        wanted = (candidate, current, self.suites(suites))
+        wanted = (candidate, current, await self.suites(suites))
         async with self._door:
             under = self._same(wanted, run_id)
             if under is None:
@@ -143,7 +145,7 @@ class Proving:
         self, candidate: str, current: str, suites: Sequence[str] | None = None
     ) -> ValidationRow:
         """Begin one in the background; `Conflict` while the same two models are being compared."""
-        wanted = (candidate, current, self.suites(suites))
+        wanted = (candidate, current, await self.suites(suites))
         async with self._door:
             for under in self._under.values():
                 if _pair(under.row)[:2] == wanted[:2]:
@@ -180,18 +182,18 @@ class Proving:
             return None
         return row, tuple(under.progress.values()) if under else ()
 
-    def suites(self, names: Sequence[str] | None) -> tuple[str, ...]:
-        """What these names mean, or without any the config's; `Rejected` when one is unknown."""
+    async def suites(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """What these names mean, or without any the usual; `Rejected` when one is unknown."""
         if names is None:
-            return self._usual
+            return await self._repertoire.usual()
         if not names:
             raise Rejected(Reason.SCHEMA, "Name at least one suite, or leave `suites` out.")
         try:
-            wanted = chosen(names, self._known)
+            wanted = self._repertoire.named(names)
         except Misuse as error:
             raise Rejected(Reason.SCHEMA, str(error)) from None
         for name in wanted:
-            if name.startswith("inspect:") and name not in self._usual:
+            if name.startswith("inspect:") and name not in (self._config.suites or ()):
                 raise Rejected(
                     Reason.SCHEMA,
                     f"{name} runs code: name it in `suites` of [validate] to have it run.",
@@ -259,8 +261,9 @@ class Proving:
     async def _kept(self, row: ValidationRow, progress: dict[str, Progress]) -> ValidationReport:
         try:
             async with self._turn:
-                report = await self._validated(row, await self._made(row), progress)
-                return await self._keeper.keep(report, self.policy)
+                policy = self._repertoire.policy(row.suites)
+                report = await self._validated(row, await self._made(row), policy, progress)
+                return await self._keeper.keep(report, policy)
         except Lost:
             raise
         except Exception as error:  # nobody may be waiting for the task: the row has to say it
@@ -269,25 +272,25 @@ class Proving:
 
     async def _made(self, row: ValidationRow) -> Sequence[Suite]:
         try:
-            return await suites_of(
-                row.suites, pins=self.pins, worlds=self._worlds, files=self._files
-            )
+            return await self._repertoire.made(row.suites)
         except Misuse as error:  # that says nothing of the model, and an operator can mend it
             raise Transient(str(error)) from None
 
     async def _validated(
-        self, row: ValidationRow, made: Sequence[Suite], progress: dict[str, Progress]
-    ) -> ValidationReport:
+        self, row: ValidationRow, made: Sequence[Suite], policy: Policy,
+        progress: dict[str, Progress],
+    ) -> ValidationReport:  # fmt: skip
         now = asyncio.get_running_loop().time
         until = now() + self._pace.deadline.total_seconds()
-        run = Run(row.run_id, row.candidate, row.against, seeds=tuple(range(self._config.seeds)))
+        sampling = await self._repertoire.sampling(row.against)
+        run = self._run(row, sampling)
 
         def note(told: Progress) -> None:
             progress[told.suite] = told
 
         async def tried() -> ValidationReport:
             left = timedelta(seconds=max(0.0, until - now()))
-            return await self._validator(left).run(run, made, self.policy, note)
+            return await self._validator(left, sampling).run(run, made, policy, note)
 
         report = await tried()
         spoiled = any(any(suite.spoiled.values()) for suite in report.suites)
@@ -295,16 +298,31 @@ class Proving:
             return await tried()
         return report
 
-    def _validator(self, left: timedelta) -> Validator:
+    def _run(self, row: ValidationRow, sampling: Sampling) -> Run:
+        """How often everything is answered: a second greedy answer would be the first again."""
+        fixed, base = self._config.seeds, self._repertoire.base
+        samples = self._config.samples if fixed is None else (fixed,)
+        return Run(
+            row.run_id, row.candidate, row.against, seeds=tuple(range(fixed or 1)),
+            samples=(1,) if sampling.greedy and fixed is None else samples,
+            base=base if base and base not in {row.candidate, row.against} else None,
+        )  # fmt: skip
+
+    def _validator(self, left: timedelta, sampling: Sampling) -> Validator:
         config = self._config
+        once = Sampling(config.temperature or 0.0)
+        ask = Asking(
+            self._find, most=config.max_tokens, key_of=self._key_of,
+            temperature=sampling.temperature, top_p=sampling.top_p,
+        )  # fmt: skip
+        judge = self._judge.name if self._judge else ""
+        about = f"{config.max_tokens}/{judge}"
         return Validator(
-            Asking(
-                self._find,
-                most=config.max_tokens,
-                key_of=self._key_of,
-                temperature=config.temperature,
-            ),
+            ask,
             self._keeper.cells,
+            once=ask.sampled(once.temperature),
+            sampling=sampling,
+            scores=FileScores(self._folder, f"{about}/{sampling}", f"{about}/{once}"),
             clock=self._clock,
             sandbox=self._sandbox,
             judge=self._judge,
@@ -316,12 +334,8 @@ class Proving:
 def pace_of(config: ValidateConfig) -> Pace:
     """How hard the models are worked, and how long at most."""
     deadline = timedelta(minutes=config.deadline_minutes)
-    return Pace(at_once=config.at_once, tries=4, deadline=deadline)
-
-
-def our_worlds() -> dict[str, World[Any, Any]]:
-    """The worlds that we have ourselves, by their names."""
-    return dict(known_worlds())
+    soft = min(deadline, timedelta(minutes=config.minutes))
+    return Pace(at_once=config.at_once, tries=4, deadline=deadline, soft=soft)
 
 
 class _Opinions:

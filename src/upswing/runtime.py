@@ -34,6 +34,7 @@ from upswing.adapters.sql.keys import Keys
 from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
+from upswing.adapters.sql.task_stats import TaskStatsReader
 from upswing.adapters.sql.users import Users
 from upswing.collect.look import refusal
 from upswing.collect.metrics import CollectMetrics
@@ -53,6 +54,7 @@ from upswing.contracts.topics import (
 )
 from upswing.errors import Misuse, Transient
 from upswing.front import Front
+from upswing.http.curriculum import CurriculumRoutes
 from upswing.http.deployment import Deployment
 from upswing.http.doors import Doors
 from upswing.http.judging import Judging
@@ -268,13 +270,13 @@ class Loop:
         self.train_metrics = TrainMetrics(self.registry)
         self.desk = Desk(
             self.jobs, self.redactor,
-            Ways(policy.defaults, {"min_agents": train.min_agents, **train.recipe}, policy.train_here),
+            Ways(policy.defaults, {"min_agents": train.min_agents, "min_attempts": train.min_attempts, **train.recipe}, policy.train_here),
             check_base=self._check_base, clock=self._clock, new_id=self._new_id,
             changed=self._jobs_changed, finished=self.train_metrics.finished,
         )  # fmt: skip
         self.trigger = Trigger(
             self.signals, self.decisions, self.desk, policy,
-            mean=fair_mean, clock=self._clock, new_id=self._new_id,
+            mean=fair_mean, clock=self._clock, new_id=self._new_id, deploys=self._serves(),
         )  # fmt: skip
         requests = Requests(
             self.bus.pull(TRAINING, TRAINING_REQUEST, "trainer"), self.bus, self.store, self.desk,
@@ -296,6 +298,15 @@ class Loop:
             await self.jobs.orphans(self._clock())
             for number, worker in enumerate(self.workshop.workers):
                 self._run(f"trainer {number}", worker.run)
+
+    def _serves(self) -> bool:
+        """Whether models are validated and rolled out here."""
+        base = self.policy.defaults.base_model
+        return (
+            self._address.gateway_port is not None
+            and base is not None
+            and bool(self._settings.serve.url or can_serve())
+        )
 
     async def _start_shipping(self) -> None:
         """What makes a trained model answer, where this loop serves models."""
@@ -389,6 +400,7 @@ class Loop:
         routes = [
             *judging.routes(),
             *training.routes(),
+            *CurriculumRoutes(TaskStatsReader(self.store.database)).routes(),
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
             *operations.routes(),
         ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from msgspec import MsgspecError
+from msgspec import UNSET, MsgspecError
 from prometheus_client import CollectorRegistry
 
 from upswing.adapters.model_process import ModelProcess
@@ -26,7 +26,9 @@ from upswing.adapters.objects import Objects
 from upswing.adapters.serving import TOKENS, HttpServing, Server
 from upswing.adapters.sql.database import Database
 from upswing.adapters.sql.earnings import Earnings
+from upswing.adapters.sql.jobs import Jobs
 from upswing.adapters.sql.models import Models
+from upswing.adapters.sql.production import Production
 from upswing.adapters.sql.rollouts import Rollouts
 from upswing.adapters.sql.validations import Validations
 from upswing.comparing import Comparison, look_up
@@ -36,6 +38,7 @@ from upswing.deploy.metrics import DeployMetrics
 from upswing.deploy.policy import policy_of
 from upswing.deploy.service import Controller
 from upswing.errors import Misuse, Transient, UpswingError
+from upswing.ports import ModelRow
 from upswing.proving import AsksJudge, Proving
 from upswing.redact import Redactor
 from upswing.together import together
@@ -57,7 +60,7 @@ class Shipping:
     ) -> None:  # fmt: skip
         self.base = base
         self._models, self._earnings = Models(database), Earnings(database)
-        self._validations = Validations(database)
+        self._validations, self._jobs = Validations(database), Jobs(database)
         self.process = _our_server(folder, settings.serve, base)
         self.board = PlanBoard(bus)
         self.serving = HttpServing(
@@ -67,12 +70,14 @@ class Shipping:
             folder / "validation", settings.validate, self._validations, objects, self.find,
             redactor, clock=clock, wall=wall, new_id=new_id, judge=judge,
             key_of=lambda url: (surroundings.serve_key or "") if _same(url, settings.serve.url) else "",
-            metrics=ValidateMetrics(registry), worlds=worlds,
+            metrics=ValidateMetrics(registry), worlds=worlds, production=Production(database),
+            base=base,
         )  # fmt: skip
         world = World(Rollouts(database), self.board, self.serving, clock, wall, new_id, changed)
         self.controller = Controller(
             world, self.proving.prove, policy_of(surroundings.deploy, settings.deploy),
             base=base, holder=str(new_id()), metrics=DeployMetrics(registry),
+            unchanged=self._unchanged,
         )  # fmt: skip
 
     async def run(self) -> None:
@@ -116,6 +121,12 @@ class Shipping:
             raise Misuse(f"There is no model {model_id}; `upswing models` lists them.")
         served = await self.serving.ensure(row or model_id)
         return served.backend, served.name
+
+    async def _unchanged(self, row: ModelRow) -> bool:
+        """Whether the job that made a model says that training has not moved it."""
+        job = await self._jobs.get(row.job_id)
+        told = job.status.metadata if job else UNSET
+        return told is not UNSET and told.get("no_change") is True
 
     async def compare(self, a: str, b: str) -> Comparison:
         return await look_up(a, b, self._earnings, self._validations)

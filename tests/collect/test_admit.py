@@ -124,7 +124,7 @@ def test_what_the_trajectory_does_not_say_is_found_out():
     document["task_context"] = {"task_id": "t", "instructions": "Debug the traceback of the crash."}
     row = taken(document).admitted
     assert (row.domain, row.agent_type) == ("debugging", "main")
-    assert row.window_id == row.scenario_id == "2025-12-08T13:00"
+    assert (row.window_id, row.scenario_id, row.continuous) == ("2025-12-08T13:00", "t", False)
     assert 0 < row.complexity < 1
 
 
@@ -139,6 +139,40 @@ def test_what_it_says_is_kept():
     assert (row.window_id, row.scenario_id, row.episode_id) == ("2025-12-08T10:00", "s-1", "e-1")
     assert row.infra_error
     assert (row.domain, row.complexity) == ("coding", 0.3)
+
+
+def test_a_recorder_that_knows_no_task_gets_a_hash_of_the_redacted_request():
+    """The same question of two users is one task, whatever private things they put into it."""
+
+    def asked(text):
+        document = trajectory()
+        document["task_context"] = {
+            "task_id": document["trajectory_id"], "instructions": f"Write to {text}."
+        }  # fmt: skip
+        document["turns"][0]["observation"]["content"] = f"Write to {text}."
+        return taken(document).admitted.task_id
+
+    assert asked("ann@example.com") == asked("bob@example.org") != asked("everybody")
+    assert asked("everybody").startswith("request-")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "continuous"),
+    [({}, False), ({"window_id": "2025-12-08T10:00"}, True), ({"scenario_id": "s"}, True),
+     ({"scenario_id": "2025-12-08T10:00", "window_id": "2025-12-08T10:00"}, True),
+     ({"scenario_id": "t", "window_id": "2025-12-08T10:00"}, False), ({"scenario_id": 7}, False)],
+)  # fmt: skip
+def test_a_continuous_world_is_one_whose_window_or_scenario_is_named(metadata, continuous):
+    document = trajectory(metadata=metadata)
+    document["task_context"]["task_id"] = "t"
+    assert taken(document).admitted.continuous is continuous
+
+
+def test_attempts_that_did_the_same_are_seen_to_be_alike():
+    one, same, other = trajectory(), trajectory(), trajectory()
+    other["turns"][0]["action"] = {"type": "response", "raw_response": "Something else."}
+    assert taken(one).admitted.answers == taken(same).admitted.answers
+    assert taken(one).admitted.answers != taken(other).admitted.answers
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def candidate(number=0, **changes):
         trajectory_id=f"t{number:05d}", agent_id=f"agent-{number % 8}", profile="main",
         domain="coding", task_id=f"task-{number // 8}", window_id="2025-12-08T12:00",
         scenario_id=f"scenario-{number // 8}", ended=NOON + timedelta(minutes=number), turns=3,
-        revision=1, reward=0.5, raw_total=0.5,
+        revision=1, reward=0.5, raw_total=0.5, model="tiny", verified=float(number % 2),
     )  # fmt: skip
     return replace(made, **changes)
 
@@ -42,6 +42,7 @@ def crowd(count, **changes):
 
 
 flags = st.booleans()
+scores = st.sampled_from([None, None, 0.0, 0.5, 1.0])
 candidates = st.lists(
     st.builds(
         candidate,
@@ -57,6 +58,13 @@ candidates = st.lists(
         reward=st.sampled_from([0.1, 0.9, 0.5, None, float("nan")]),
         profile=st.sampled_from(["main", "hacker"]),
         turns=st.integers(1, 9),
+        continuous=flags,
+        verified=scores,
+        judged=scores,
+        reported=scores,
+        feedback=scores,
+        pnl=st.none() | st.floats(-100, 100),
+        model=st.sampled_from(["tiny", "v1", "v2", "foreign"]),
     ),
     max_size=80,
     unique_by=lambda each: each.trajectory_id,
@@ -107,7 +115,11 @@ async def reward(store, row, *, total=0.5, judge=None):
     first = reward_of(row, total, 1)
     facts = ScoredFacts(row.domain, row.complexity, row.turns, None, None)
     await rewards.publish(
-        [NewReward(found.seq, first, {}, facts, None, row.agent_id, row.user_id or "", None, None, row.infra_error)],
+        [NewReward(
+            found.seq, first, {}, facts, None, row.agent_id, row.user_id or "", None, None, row.infra_error,
+            verified=float(sum(row.agent_id.encode()) % 2), task_id=row.task_id,
+            continuous=row.continuous, answers=row.answers,
+        )],
         cursor=found.seq, now=NOW,
     )  # fmt: skip
     if judge is not None:

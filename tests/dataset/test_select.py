@@ -14,6 +14,7 @@ from upswing.dataset.select import GROUPED, select
 from upswing.dataset.sift import LeftOut, Wish
 
 ALGORITHMS = ("grpo", "rloo", "dpo", "ppo", "reinforce")
+AGES = {"v2": 0, "v1": 1, "tiny": 2}
 PROFILE = Balance({"coding": 0.4, "general": 0.3, "research": 0.3})
 wishes = st.builds(
     Wish,
@@ -22,6 +23,10 @@ wishes = st.builds(
     seed=st.integers(0, 3),
     holdout=st.sampled_from([0.0, 0.2, 0.5]),
     min_agents=st.integers(1, 5),
+    min_attempts=st.integers(2, 5),
+    ages=st.sampled_from([{}, AGES]),
+    max_age=st.integers(0, 3),
+    fill=st.none() | st.integers(1, 60),
     balance=st.sampled_from([Balance(), Balance(even=True), PROFILE]),
     most_groups=st.sampled_from([None, 1, 3]),
 )
@@ -39,6 +44,8 @@ def test_what_must_not_be_trained_on_never_is(given_candidates, wish):
     for member in select(given_candidates, wish).members:
         assert not any([member.opted_out, member.infra_error, member.evaluation])
         assert member.reward in {0.1, 0.5, 0.9}
+        if wish.ages:
+            assert wish.ages.get(member.model, 0) <= wish.max_age
 
 
 @given(candidates, wishes)
@@ -77,15 +84,29 @@ def test_both_ends_of_the_dates_belong_to_them():
 
 
 @given(candidates, wishes.filter(lambda wish: wish.algorithm in {"grpo", "rloo"}))
-def test_a_group_comes_whole_or_not_at_all(given_candidates, wish):
+def test_a_group_is_large_enough_and_has_one_source(given_candidates, wish):
     selection = select(given_candidates, wish)
-    sound = select(given_candidates, replace(wish, algorithm="ppo", sample_size=10**6,
-                                             balance=Balance()))  # fmt: skip
-    whole = Counter(each.group for each in sound.members)
-    for group, count in Counter(each.group for each in selection.members).items():
-        assert count == whole[group]
-        agents = {each.agent_id for each in selection.members if each.group == group}
-        assert len(agents) >= wish.min_agents
+    by_group = {}
+    for each in selection.members:
+        by_group.setdefault(selection.groups[each.trajectory_id], []).append(each)
+    for members in by_group.values():
+        assert len({each.group for each in members}) == 1
+        if not members[0].continuous:
+            assert len(members) >= wish.min_attempts
+            assert len({(each.task, each.model) for each in members}) == 1
+        sources = [
+            {
+                name
+                for name in ("verified", "judged", "reported", "feedback")
+                if getattr(each, name) == selection.scores[each.trajectory_id]
+            }
+            | ({"pnl"} if each.verified is None and each.pnl is not None else set())
+            for each in members
+        ]
+        assert set.intersection(*sources), "every score of a group comes from one source"
+        held = selection.is_held_out(members[0])
+        if not held:
+            assert len({selection.scores[each.trajectory_id] for each in members}) > 1
 
 
 def test_groups_are_taken_until_no_further_one_fits():
@@ -94,18 +115,120 @@ def test_groups_are_taken_until_no_further_one_fits():
     assert selection.left_out == {LeftOut.SURPLUS: 56}
 
 
-def test_the_same_agent_many_times_is_no_group():
-    assert not select(crowd(40, agent_id="one"), Wish("grpo", 100)).members
-    assert len(select(crowd(40, agent_id="one"), Wish("dpo", 100)).members) == 40
+def test_one_agent_that_tries_again_makes_a_group_except_in_a_continuous_world():
+    assert len(select(crowd(40, agent_id="one"), Wish("grpo", 100)).members) == 40
+    world = crowd(40, agent_id="one", continuous=True)
+    assert not select(world, Wish("grpo", 100)).members
+    assert len(select(crowd(40, continuous=True), Wish("grpo", 100)).members) == 40
 
 
-def test_pairs_for_dpo_come_from_a_window_or_else_from_a_task():
-    alone = [candidate(n, scenario_id=f"own-{n}", task_id="same") for n in (33, 41)]
+def test_attempts_of_two_policies_are_two_groups():
+    people = crowd(8, model=lambda n: "v1" if n < 4 else "v2", task_id="same")
+    assert len(set(select(people, Wish("grpo", 100)).groups.values())) == 2
+    assert not select(people, Wish("grpo", 100, min_attempts=5)).members
+
+
+def test_a_task_that_is_tried_very_often_makes_several_groups():
+    people = crowd(100, task_id="same")
+    sizes = Counter(select(people, Wish("grpo", 100)).groups.values())
+    assert sum(sizes.values()) == 100
+    assert set(sizes.values()) <= {14, 15}
+    assert len(select(people, Wish("grpo", 50)).members) >= 36, "a part of it can be taken"
+
+
+def test_pairs_for_dpo_come_from_attempts_at_the_same_task():
+    alone = [candidate(n, scenario_id=f"own-{n}", task_id="same") for n in (33, 40)]
     lonely = candidate(17, scenario_id="own-17", task_id="other")
-    together = crowd(2, scenario_id="s", task_id=lambda n: f"task-{n}")
+    together = crowd(2, scenario_id="s", task_id="t")
     selection = select([*together, *alone, lonely], Wish("dpo", 100))
-    assert sorted(names(selection)) == ["t00000", "t00001", "t00033", "t00041"]
+    assert sorted(names(selection)) == ["t00000", "t00001", "t00033", "t00040"]
     assert selection.left_out == {LeftOut.SMALL_GROUP: 1}
+
+
+# ── whose word counts ────────────────────────────────────────────────────────────────────────────
+
+
+def test_latency_and_silence_decide_nothing_inside_a_group():
+    """Totals say the opposite of the outcome; the outcome is what is learned from."""
+    people = crowd(8, reward=lambda n: 0.9 - 0.1 * n, verified=lambda n: float(n > 5))
+    selection = select(people, Wish("grpo", 100))
+    assert [selection.scores[f"t{n:05d}"] for n in range(8)] == [0, 0, 0, 0, 0, 0, 1, 1]
+    assert selection.sources == {"verified": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "source"),
+    [
+        ({"verified": 1.0, "judged": 0.0, "reported": 0.0, "feedback": 0.0}, "verified"),
+        ({"judged": 1.0, "reported": 0.0, "feedback": 0.0}, "judge"),
+        ({"reported": 1.0, "feedback": 0.0}, "reported"),
+        ({"feedback": 1.0}, "feedback"),
+    ],
+)
+def test_the_best_source_that_all_have_scores_the_group(said, source):
+    nothing = dict.fromkeys(("verified", "judged", "reported", "feedback"))
+    people = [
+        candidate(n, **nothing | {k: v if n % 2 else 1 - v for k, v in said.items()})
+        for n in range(8)
+    ]
+    assert select(people, Wish("grpo", 100)).sources == {source: 1}
+    missing = [*people[:-1], replace(people[-1], **{k: None for k in said if len(said) > 1})]
+    assert len(select(missing, Wish("grpo", 100)).sources) <= 1, "never two in one group"
+
+
+def test_flat_groups_and_groups_without_a_word_do_not_train():
+    flat = crowd(8, verified=1.0)
+    silent = crowd(16, verified=None)[8:]
+    selection = select([*flat, *silent], Wish("grpo", 100))
+    assert not selection.members
+    assert selection.left_out == {LeftOut.FLAT: 8, LeftOut.NO_OUTCOME: 8}
+
+
+def test_imitation_takes_successes_and_the_agents_own_word_only_when_configured():
+    people = crowd(8, verified=None, reported=lambda n: float(n % 2))
+    assert not select(people, Wish("rft", 100)).members
+    assert len(select(people, Wish("rft", 100, self_reported=True)).members) == 4
+    assert len(select(crowd(8), Wish("rft", 100)).members) == 4
+
+
+def test_kto_learns_from_thumbs_before_anything_else():
+    people = crowd(8, feedback=lambda n: float(n % 2), verified=lambda n: float(n < 4))
+    selection = select(people, Wish("kto", 100))
+    assert [selection.scores[f"t{n:05d}"] for n in range(8)] == [0, 1, 0, 1, 0, 1, 0, 1]
+
+
+# ── the current policy first, the newest first ───────────────────────────────────────────────────
+
+
+def test_the_policy_that_training_starts_from_comes_first_and_its_newest_first():
+    people = crowd(320, model=lambda n: ("tiny", "v1", "v2")[n // 8 % 3])
+    selection = select(people, Wish("grpo", 64, ages=AGES))
+    assert {each.model for each in selection.members} == {"v2"}
+    newest = sorted((p.ended for p in people if p.model == "v2"), reverse=True)[:64]
+    assert sorted((each.ended for each in selection.members), reverse=True) == newest
+
+
+def test_older_policies_only_fill_up_and_only_as_far_back_as_may_be():
+    people = crowd(240, model=lambda n: ("tiny", "v1", "v2")[min(2, n // 8 % 6)])
+    of = lambda **more: Counter(  # noqa: E731
+        each.model for each in select(people, Wish("grpo", 1000, ages=AGES, **more)).members
+    )
+    assert of(fill=100) == {"v2": 160}, "enough of its own"
+    assert of(fill=180) == {"v2": 160, "v1": 24}
+    assert of() == {"v2": 160, "v1": 40, "tiny": 40}, "whoever names a size gets it"
+    assert of(max_age=1) == {"v2": 160, "v1": 40}
+
+
+def test_the_size_of_a_job_follows_from_what_is_new_and_not_from_history():
+    """Ten cycles of 800 episodes: the tenth job is as large as the second."""
+    people, sizes = [], []
+    for cycle in range(10):
+        people += [
+            replace(candidate(n), model=f"v{cycle}") for n in range(800 * cycle, 800 * (cycle + 1))
+        ]
+        ages = {f"v{n}": cycle - n for n in range(cycle + 1)}
+        sizes.append(len(select(people, Wish("grpo", 10_000, ages=ages, fill=256)).members))
+    assert sizes == [800] * 10
 
 
 def test_a_sample_smaller_than_every_group_says_so():
@@ -117,8 +240,8 @@ def test_a_sample_smaller_than_every_group_says_so():
 def test_groups_that_training_never_comes_to_are_not_taken():
     selection = select(crowd(800), Wish("grpo", 10_000, holdout=0.2, most_groups=20))
     training = {each.group for each in selection.members if not selection.is_held_out(each)}
-    assert len(training) == 20 or selection.left_out[LeftOut.SURPLUS] == 0
     assert 15 <= len(training) <= 20
+    assert selection.left_out[LeftOut.SURPLUS] == 800 - len(selection.members)
     assert selection.held_out
 
 
@@ -192,8 +315,9 @@ def test_the_same_seed_selects_the_same_whatever_the_order(given_candidates, wis
     assert select(given_candidates, wish) == select(shuffled, wish)
 
 
-def test_another_seed_selects_others():
-    chosen = {tuple(names(select(crowd(400), Wish("ppo", 20, seed=seed)))) for seed in range(9)}
+def test_among_equally_new_ones_chance_decides():
+    people = crowd(400, ended=NOON)
+    chosen = {tuple(names(select(people, Wish("ppo", 20, seed=seed)))) for seed in range(9)}
     assert len(chosen) == 9
 
 
@@ -212,10 +336,9 @@ def test_a_group_is_held_out_whole(given_candidates, wish):
     selection = select(given_candidates, wish)
     sides = {}
     for member in selection.members:
-        if wish.algorithm != "dpo":
-            assert sides.setdefault(member.group, selection.is_held_out(member)) == (
-                selection.is_held_out(member)
-            )
+        group = selection.groups[member.trajectory_id]
+        held = selection.is_held_out(member)
+        assert sides.setdefault(group, held) == held
 
 
 def test_twenty_thousand_candidates_are_no_trouble():

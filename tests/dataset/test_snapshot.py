@@ -29,19 +29,26 @@ def snapshot(people, wish=WISH, *, made=NOW, **changes):
 def test_it_says_what_was_chosen_and_what_was_not():
     people = crowd(
         80, domain=lambda n: "coding" if n < 40 else "general", seen=lambda n: n >= 16,
-        evaluation=lambda n: n == 79,
+        evaluation=lambda n: n == 79, model=lambda n: "v1" if n < 56 else "v2",
     )  # fmt: skip
     made = snapshot(people, left_out={"not_taken": 2}, notes=["A word."])
-    assert len(made.entries) == 40
-    assert sum(made.domains.values()) == sum(made.groups.values()) == 40
-    assert set(made.groups.values()) == {8}
+    assert len(made.entries) == 39
+    assert sum(made.domains.values()) == sum(made.groups.values()) == 39
+    assert set(made.groups.values()) == {7, 8}
     assert made.tasks == 5
-    assert made.held_out_tasks == len({e.trajectory_id for e in made.entries if e.held_out}) / 8
-    assert made.left_out == {"evaluation": 1, "not_needed": 39, "not_taken": 2}
+    assert made.left_out == {"evaluation": 1, "not_needed": 40, "not_taken": 2}
+    assert sum(made.policies.values()) == len(made.trained())
+    assert made.sources == {"verified": 5}
     assert 0 < made.reused < 1
     assert made.earliest < made.latest
     assert made.notes[0] == "A word."
     assert set(made.trained()) == {(e.trajectory_id, 1) for e in made.entries if not e.held_out}
+
+
+def test_it_tells_the_share_that_other_policies_made():
+    people = crowd(64, model=lambda n: "v1" if n < 16 else "v2")
+    made = snapshot(people, Wish("grpo", 64, ages={"v2": 0, "v1": 1}))
+    assert (made.policies, made.off_policy) == ({"v1": 16, "v2": 48}, 0.25)
 
 
 def test_the_same_content_has_the_same_hash_whenever_it_is_made():

@@ -20,13 +20,13 @@ SEED = 11
 class Demo:
     """`upswing demo` in a process group of its own, without a terminal."""
 
-    def __init__(self, data):
+    def __init__(self, data, *options):
         self.data, self.summary = data, data.parent / "summary.json"
         self.said = data.parent / "said.txt"
         with self.said.open("ab") as words:
             self.popen = subprocess.Popen(
                 [UPSWING, "demo", "--data", str(data), "--seed", str(SEED), "--cycles", "1",
-                 "--summary", str(self.summary)],
+                 "--summary", str(self.summary), *options],
                 stdout=words, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                 start_new_session=True, env=os.environ,
             )  # fmt: skip
@@ -50,8 +50,8 @@ def demo(data, bases):
     (data / "bases").symlink_to(bases)
     started = []
 
-    def start():
-        started.append(Demo(data))
+    def start(*options):
+        started.append(Demo(data, *options))
         return started[-1]
 
     yield start
@@ -62,14 +62,19 @@ def demo(data, bases):
 async def test_the_demo_goes_on_after_a_stop_and_the_loop_after_the_demo(demo, data):
     first = demo()
     await until(lambda: "There is enough to learn from" in first.told(), 300)  # fmt: skip
+    await until(lambda: [*data.glob("jobs/*/samples.jsonl")], 60, "no training text is written")
     children = family(first.popen.pid)
     os.kill(first.popen.pid, signal.SIGINT)
     assert await first.ended(60) == 130, first.told()[-2000:]
     assert len(children) >= 5
     assert not [pid for pid in children if alive(pid)]
     assert "goes on" in first.told()
-    second = demo()
-    assert await second.ended(600) == 0, second.told()[-4000:]
+    the_training_text_tells_nothing(data)
+    second = demo("--keep")
+    await until(lambda: second.popen.poll() is not None or "stays up" in second.told(), 600)
+    assert "stays up" in second.told(), second.told()[-4000:]
+    os.kill(second.popen.pid, signal.SIGINT)
+    assert await second.ended(60) == 0, second.told()[-4000:]
     summary = json.loads(second.summary.read_text())
     rows = Rows(data)
     the_rows_tell_the_story(rows, summary)
@@ -107,9 +112,9 @@ def the_rows_tell_the_story(rows, summary):
     assert verdicts["sabotage-1"] == "fail"
     assert {"canary", "begin", "set_weight", "promote", "abort", "roll_back"} <= rows.kinds("deploy")  # fmt: skip
     ((judged,),) = rows("SELECT COUNT(*) FROM judged")
-    ((late,),) = rows("SELECT COUNT(*) FROM feedback")
+    ((said,),) = rows("SELECT COUNT(*) FROM feedback")
     assert judged > 10
-    assert late > 10
+    assert said > 10
     assert summary["rolled_back"] == ["sabotage-1"]
     assert summary["taken_back_seconds"] is not None
     assert summary["improved"]
@@ -125,10 +130,25 @@ def the_rows_tell_the_story(rows, summary):
     assert not trained_on & held_out
 
 
+def the_training_text_tells_nothing(data):
+    """What a job learns from is there while it runs: neither what was right nor what users let slip."""
+    tasks = [task.task_id for task in world_of("desk", SEED).training]
+    marks = [truth(task).split()[-1].encode() for task in tasks]
+    marks += [_private(task) for task in tasks if slip(task)]
+    assert [*data.glob("jobs/*/samples.jsonl")]
+    for path in data.glob("jobs/*/*"):
+        content = path.read_bytes() if path.is_file() else b""
+        assert not [mark for mark in marks if mark in content], path
+
+
+def _private(task):
+    return slip(task).split()[-1].rpartition("=")[2].encode()
+
+
 def nothing_private_is_left(data, rows):
     """Whatever users let slip is nowhere; what was right is in the store, and in no training text."""
     done = {task for (task,) in rows("SELECT DISTINCT task_id FROM trajectories")}
-    slips = [slip(task).split()[-1].rpartition("=")[2].encode() for task in done if slip(task)]
+    slips = [_private(task) for task in done if slip(task)]
     truths = [truth(task).split()[-1].encode() for task in done]
     assert len(slips) > 3
     bodies = b"".join(bytes(body) for (body,) in rows("SELECT body FROM trajectories"))
@@ -139,7 +159,7 @@ def nothing_private_is_left(data, rows):
         content = path.read_bytes()
         found = [mark for mark in slips if mark in content]
         assert not found, (path, found)
-        if "models" in path.parts or "training" in path.parts:
+        if "models" in path.parts or "jobs" in path.parts:
             told = [mark for mark in truths if mark in content]
             assert not told, (path, told)
 

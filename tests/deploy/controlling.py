@@ -39,10 +39,13 @@ def model(version, state="trained", **changes):
     return ModelRow(**fields | changes)
 
 
-def report(candidate, current, improvement=0.08, word="pass"):
+def report(candidate, current, improvement=0.08, word="pass", lower=None):
+    """`lower` of the improvement's interval; by default it shows whatever the estimate says."""
+    shows = improvement is not None and improvement > 0
+    lower = (improvement / 2 if shows else None) if lower is None else lower
     return ValidationReport(
         run_id=f"val-{candidate}", candidate=candidate, current=current, word=word,
-        reasons=("So it is.",), improvement=Interval(improvement, None, None, 40), safety=None,
+        reasons=("So it is.",), improvement=Interval(improvement, lower, None, 40), safety=None,
         suites=(), fallen=(), results=PASSED, started=START, ended=START, seed=0, seeds=(0,),
         judge=None,
     )  # fmt: skip
@@ -58,6 +61,10 @@ class Ground:
         self.store, self.board, self.serving = MemoryRollouts(), MemoryBoard(), MemoryServing()
         self.policy = msgspec.convert(policy, DeployPolicy)
         self.improvement, self.word = 0.08, "pass"
+        self.lower = None
+        """Of the improvement's interval; None: it shows what the estimate says."""
+        self.unmoved = set()
+        """Models that training says it has not changed."""
         self.proved = []
         self.trouble = None
         self.reward = {}
@@ -73,13 +80,18 @@ class Ground:
         self.proved.append((candidate, current))
         if self.trouble:
             raise self.trouble
-        return report(candidate, current, self.improvement, self.word)
+        return report(candidate, current, self.improvement, self.word, self.lower)
+
+    async def unchanged(self, row):
+        return row.model_id in self.unmoved
 
     def controller(self, holder="one"):
         world = World(
             self.store, self.board, self.serving, lambda: self.now, lambda: self.wall, self.new_id
         )
-        return Controller(world, self.prove, self.policy, base=BASE, holder=holder)
+        return Controller(
+            world, self.prove, self.policy, base=BASE, holder=holder, unchanged=self.unchanged
+        )
 
     async def started(self, **options):
         made = self.controller(**options)

@@ -97,6 +97,55 @@ async def test_what_is_not_proved_better_does_not_ship(ground, caplog, word, imp
     assert not await controller.admit()
 
 
+@pytest.mark.parametrize("improvement", [0.0, 0.004, 0.3])
+async def test_what_may_be_chance_waits_for_an_operators_word(ground, caplog, improvement):
+    name = ground.trained(1)
+    ground.improvement, ground.lower = improvement, -0.01
+    controller = await ground.started()
+    assert await controller.admit()
+    await ground.pass_time(controller, 6 * HOUR)
+    assert (ground.rollout(name).state, ground.shares) == (State.AWAITING, {BASE: 100.0})
+    assert "once an operator approves" in ground.rollout(name).strategy.sentence
+    assert "needs_approval" in [getattr(record, "reason", "") for record in caplog.records]
+    await controller.approve(name, "anna")
+    assert ground.shares == {BASE: 95.0, name: 5.0}
+    assert replays(ground)
+
+
+async def test_a_newer_model_does_not_wait_for_one_that_nobody_approved(ground):
+    old = ground.trained(1)
+    ground.improvement, ground.lower = 0.01, -0.01
+    controller = await ground.started()
+    await controller.admit()
+    assert ground.rollout(old).state is State.AWAITING
+    new = ground.trained(2)
+    ground.improvement, ground.lower = 0.08, None
+    await controller.admit()
+    assert (ground.rollout(old).state, ground.rollout(old).reason) == (State.CANCELLED, "replaced")
+    assert ground.shares == {BASE: 90.0, new: 10.0}
+    assert replays(ground)
+
+
+async def test_what_training_did_not_change_is_not_even_validated(ground):
+    name = ground.trained(1)
+    ground.unmoved.add(name)
+    controller = await ground.started()
+    assert await controller.admit()
+    assert (ground.proved, ground.state(name), ground.shares) == ([], "failed", {BASE: 100.0})
+    (incident,) = ground.store.incident_rows
+    assert (incident.reason, "did not change it" in incident.sentence) == ("no_change", True)
+    assert replays(ground)
+
+
+async def test_what_was_registered_by_hand_is_validated_in_any_case(ground):
+    name = ground.trained(1, job_id="registered-1")
+    ground.unmoved.add(name)
+    controller = await ground.started()
+    assert await controller.admit()
+    assert ground.proved == [(name, BASE)]
+    assert ground.rollout(name).state is State.AWAITING
+
+
 async def test_a_checkpoint_that_does_not_verify_is_refused(ground):
     name = ground.trained(1)
     ground.serving.broken.add(name)

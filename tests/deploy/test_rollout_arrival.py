@@ -14,6 +14,7 @@ RUNNING = {
     "a newer model": Contender("agent-v8", 8),
     "an older, early": Contender("agent-v6", 6),
     "an older, last step": Contender("agent-v6", 6, last_step=True),
+    "an older, unproven": Contender("agent-v6", 6, unproven=True),
 }
 
 

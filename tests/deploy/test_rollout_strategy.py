@@ -56,7 +56,7 @@ def test_the_table(improvement, expected, share):
 def test_the_docstring_has_a_row_for_each_answer():
     rows = [line for line in module.__doc__.splitlines() if line.startswith("|")]
     assert [row.split("|")[2].split()[0].rstrip(",:") for row in rows[2:]] == [
-        "blue-green", "canary", "canary", "abort", "abort",
+        "blue-green", "canary", "canary", "canary", "abort", "abort",
     ]  # fmt: skip
 
 
@@ -78,6 +78,20 @@ def test_a_better_model_never_goes_out_more_timidly(a, b, policy):
 
 def _boldness(chosen):
     return chosen.share if isinstance(chosen, Gradual) else 1.0
+
+
+@given(numbers, policies)
+def test_what_may_be_chance_never_ships_by_itself_whatever_the_policy(improvement, policy):
+    chosen = choose(improvement, policy, shown=False)
+    assert isinstance(chosen, Abort | Gradual)
+    if isinstance(chosen, Gradual):
+        assert chosen.approval
+        assert chosen.share <= 0.05
+
+
+@given(numbers, policies)
+def test_what_training_did_not_change_does_not_ship(improvement, policy):
+    assert isinstance(choose(improvement, policy, changed=False), Abort)
 
 
 def test_a_policy_may_forbid_or_name_a_strategy():

@@ -35,6 +35,7 @@ MAY = {
     "GET /training/{job_id}/status": {READER, OPERATOR},
     "POST /training/{job_id}/cancel": {OPERATOR},
     "GET /jobs": {READER, OPERATOR},
+    "GET /v1/curriculum": {AGENT, READER, OPERATOR},
     "GET /models": {READER, OPERATOR},
     "POST /api/admin/training/trigger": {OPERATOR},
     "GET /api/admin/training/status": {READER, OPERATOR},

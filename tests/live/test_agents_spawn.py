@@ -169,6 +169,23 @@ class Guessing(Server):
         return await self.send(writer, completion({"content": (known or ["explain"])[0]}))
 
 
+async def test_with_a_curriculum_half_of_the_tasks_are_practice_and_marked(house):
+    await served(house)
+    options = ("--world", "triage", "--seed", "3", "--rounds", "2", "--curriculum")
+    many = ("--agents", "2", "--tasks", "6", "--feedback", "0")
+    told = await asyncio.to_thread(spawned, house, *options, *many)
+    assert (told["rounds"], told["episodes"]) == (2, 24)
+    sql = "SELECT practice, COUNT(*), COUNT(DISTINCT task_id) FROM trajectories WHERE task_id LIKE ? GROUP BY practice"
+
+    def there():
+        found = rows(house.data, sql, "triage-3-%")
+        return found if sum(row[1] for row in found) == 24 else None
+
+    found = await until(there, 60, "not all is stored")
+    assert [(row[0], row[1]) for row in found] == [(0, 12), (1, 12)]
+    assert all(row[2] >= 4 for row in found)
+
+
 async def test_agents_that_ask_a_server_of_their_own_record_themselves(house):
     async with Guessing() as server:
         told = await asyncio.to_thread(
@@ -182,7 +199,11 @@ async def test_agents_that_ask_a_server_of_their_own_record_themselves(house):
     assert {row[2] for row in found} == {task.task_id for task in Triage(7).training[:3]}
     for body, *_ in found:
         kept = json.loads(body)
-        assert kept["metadata"]["outcome"] == {"status": "completed", "share": 1.0}
+        assert kept["metadata"]["outcome"] == {
+            "status": "completed",
+            "share": 1.0,
+            "source": "world",
+        }
         assert kept["turns"][0]["action"]["raw_response"] in RULE.values()
 
 

@@ -18,13 +18,14 @@ batches = st.lists(st.tuples(rewards, st.sampled_from("abc")), min_size=1, max_s
 algorithms, scales = st.sampled_from(ALGORITHMS), st.sampled_from(SCALES)
 
 
-def of(batch, algorithm="grpo", scale="none", min_spread=0.02):
+def of(batch, algorithm="grpo", scale="none", min_spread=0.02, domains=None):
     return advantages(
         [reward for reward, _ in batch],
         [group for _, group in batch],
         algorithm=algorithm,
         scale=scale,
         min_spread=min_spread,
+        domains=domains,
     )
 
 
@@ -43,12 +44,46 @@ def test_rloo_compares_with_the_others():
     assert of(two_groups(), "rloo").values == (0.75, -0.75, 0.0, 0.0, 0.0)
 
 
-def test_reinforce_compares_one_that_stands_alone_with_the_batch():
-    found = of(two_groups((0.8, "alone")), "reinforce")
-    assert found.values == pytest.approx((0.5, -0.5, 0.0, 0.0, 0.0, 0.8 - 3.3 / 6))
-    assert found.kept == (True, True, True, False, False, True)
+SINGLES = [(0.8, "s1"), (0.2, "s2"), (0.2, "s3"), (0.1, "s4"), (0.3, "s5"), (0.9, "s6")]
+DOMAINS = [*["group"] * 5, "easy", "easy", "easy", "hard", "hard", "lonely"]
+
+
+def test_reinforce_compares_single_attempts_with_the_others_of_their_domain():
+    """easy: 0.8 − (0.2 + 0.2)/2, 0.2 − (0.8 + 0.2)/2 twice; hard: ±0.2; of `lonely` there is one."""
+    found = of(two_groups(*SINGLES), "reinforce", domains=DOMAINS)
+    assert found.values[:5] == (0.5, -0.5, 0.0, 0.0, 0.0)
+    assert found.values[5:] == pytest.approx((0.6, -0.3, -0.3, -0.2, 0.2, 0.0))
+    assert found.kept == (True, True, True, False, False, True, True, True, True, True, False)
+    assert found.flat_groups == 2
     for algorithm in ("grpo", "rloo"):
-        assert of(two_groups((0.8, "alone")), algorithm).kept[-1] is False
+        assert not any(of(two_groups(*SINGLES), algorithm, domains=DOMAINS).kept[5:])
+
+
+def test_a_single_attempt_is_scaled_by_its_domain():
+    found = of(two_groups(*SINGLES), "reinforce", "group", domains=DOMAINS)
+    assert found.values[5] == pytest.approx(0.6 / (0.12**0.5 + 1e-4))
+    assert found.values[9] == pytest.approx(0.2 / (0.02**0.5 + 1e-4))
+
+
+singles = st.lists(st.tuples(rewards, st.sampled_from(["easy", "hard"])), min_size=1, max_size=20)
+
+
+@UNTIMED
+@given(batch=singles, scale=scales, chance=st.randoms())
+def test_single_attempts_sum_to_zero_by_domain_in_whatever_order(batch, scale, chance):
+    numbered = [(reward, f"g{n}") for n, (reward, _) in enumerate(batch)]
+    domains = [domain for _, domain in batch]
+    found = of(numbered, "reinforce", scale, domains=domains)
+    for kind in ("easy", "hard"):
+        mine = [v for v, domain in zip(found.values, domains, strict=True) if domain == kind]
+        assert sum(mine) == pytest.approx(0, abs=1e-6)
+    order = list(range(len(batch)))
+    chance.shuffle(order)
+    mixed = of(
+        [numbered[i] for i in order], "reinforce", scale, domains=[domains[i] for i in order]
+    )
+    assert mixed.values == pytest.approx(tuple(found.values[i] for i in order), abs=1e-9)
+    assert mixed.flat_groups == found.flat_groups
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from upswing.adapters.archive import Archive
 from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.store import in_memory
 from upswing.adapters.sql.users import Users
+from upswing.collect.admit import Limits, admit_feedback
 from upswing.errors import Misuse, Rejected, Transient
+from upswing.redact import Redactor
 from upswing.train.data_service import Data, NoData, wish_of
 from upswing.train.recipe import Recipe, recipe_of
 
@@ -78,12 +80,32 @@ async def test_samples_and_snapshot_tell_the_same_story(store):
     assert not held & trained
 
 
-async def test_the_reward_is_the_newest_and_the_judges_where_there_is_one(memory):
+async def test_what_is_learned_from_is_the_outcome_and_not_the_total(memory):
     await put(memory, grouped(1, "a"), total=0.25, judge=0.75)
     await put(memory, grouped(1, "b"), total=0.5)
     made = await gathered(memory, request("ppo"))
     told = {s.agent_id: (s.reward, s.raw_total, s.revision) for s in made.samples}
-    assert told == {"agent-a": (0.75, 0.125, 2), "agent-b": (0.5, 0.25, 1)}
+    assert told == {"agent-a": (1.0, 0.125, 2), "agent-b": (0.0, 0.25, 1)}
+    assert made.snapshot.sources == {"verified": 2}
+
+
+async def test_what_somebody_showed_to_be_right_is_imitated_instead_of_what_was_done(memory):
+    rows = [await put(memory, grouped(1, agent)) for agent in "abcd"]
+    word = {
+        "feedback_id": "f", "timestamp": NOW.isoformat(), "trajectory_id": rows[0].trajectory_id,
+        "user_id": "user-a", "type": "demonstration", "comment": "Close the file first.",
+    }  # fmt: skip
+    said, _ = admit_feedback(raw(word), Redactor(), Limits())
+    await memory.take_feedback(said, now=NOW, announce=False)
+    made = await gathered(memory, request("sft"))
+    shown = {s.agent_id: s.turns[-1].action.get("raw_response") for s in made.samples}
+    assert shown["agent-a"] == "Close the file first."
+    assert made.snapshot.sources["demonstration"] == 1
+    (sample,) = [s for s in made.samples if s.agent_id == "agent-a"]
+    assert [turn.context_only for turn in sample.turns] == [True] * (len(sample.turns) - 1) + [
+        False
+    ]
+    assert not sample.on_policy
 
 
 async def test_what_the_judge_knows_is_in_no_sample_and_in_no_snapshot(memory):
@@ -396,7 +418,8 @@ async def test_the_stream_says_which_and_the_store_says_what(data):
     async with running_loop(data) as loop:
         urls = loop.running.nats_urls
         sent = [
-            small(f"done, with {secret}" if place == 0 else "done", scenario_id="s") | {"agent_id": f"a{place}"}
+            small(f"done, with {secret}" if place == 0 else "done", scenario_id="s", outcome=_half(place))
+            | {"agent_id": f"a{place}"}
             for place in range(6)
         ]  # fmt: skip
         async with on_bus(urls["agent"]) as agent:
@@ -447,7 +470,10 @@ async def test_a_stream_of_somebody_elses_is_read_without_taking_its_messages(da
     from nats.js.api import RetentionPolicy, StreamConfig
 
     async with running_loop(data) as loop:
-        sent = [small("done", scenario_id="s") | {"agent_id": f"a{n}"} for n in range(6)]
+        sent = [
+            small("done", scenario_id="s", outcome=_half(n)) | {"agent_id": f"a{n}"}
+            for n in range(6)
+        ]
         async with on_bus(loop.running.nats_urls["agent"]) as agent:
             for document in sent:
                 await agent.jetstream().publish("agent.rl.trajectory.v1", raw(document))
@@ -464,6 +490,11 @@ async def test_a_stream_of_somebody_elses_is_read_without_taking_its_messages(da
         assert len(made.samples) == 5
         assert made.snapshot.left_out == {"not_taken": 1}
         assert (await js.stream_info("QUEUE")).state.messages == 6
+
+
+def _half(number):
+    """Every second one succeeds."""
+    return "completed" if number % 2 else "failed"
 
 
 async def _scored(loop, count):

@@ -418,25 +418,33 @@ def _stored(trajectory_of, episode):
 
 
 @pytest.mark.parametrize("talk", [TALK, EXACT])
-def test_a_trajectory_that_is_too_long_loses_whole_turns_from_its_end(talk):
-    long = msgspec.structs.replace(talk, turns=[*talk.turns, *talk.turns[1:] * 9], turn_rewards=[float(n) for n in range(11)])  # fmt: skip
+def test_a_trajectory_that_is_too_long_keeps_its_reward_and_trains_nothing(talk):
+    long = msgspec.structs.replace(talk, turn_rewards=[0.1, 0.2])
     whole = one(long)
-    fits = whole.turns.index(5)
-    found = encoded(long, max_tokens=fits)
+    assert not whole.masked
+    found = encoded(long, max_tokens=len(whole.ids) - 1)
     (example,) = found.examples
-    assert found.cut == 1
-    assert example.cut_turns == 11 - 5
-    assert example.ids == whole.ids[:fits]
-    assert example.trained == whole.trained[:fits]
-    assert example.logps == (whole.logps and whole.logps[:fits])
-    assert example.turn_rewards == (0, 1, 2, 3, 4)
-    assert encoded(long, max_tokens=fits - 1).examples[0].cut_turns == 11 - 4
+    assert (found.masked, found.dropped) == (1, {})
+    assert example.masked
+    assert (example.ids, example.trained, example.turns) == ((), (), ())
+    assert example.turn_rewards is None
+    assert (example.reward, example.group) == (whole.reward, whole.group)
+    assert one(long, max_tokens=len(whole.ids)) == whole
 
 
-def test_a_trajectory_whose_first_turn_is_too_long_is_dropped_with_a_sentence():
+def test_one_whose_first_turn_is_too_long_is_masked_too():
     found = encoded(sample(turn("lamp " * 50, "hold")), max_tokens=32)
-    assert found.dropped == {"t-1": "Its first turn alone has more than 32 tokens."}
-    assert found.cut == 0
+    assert (found.dropped, found.masked) == ({}, 1)
+
+
+def test_what_was_not_said_by_the_model_is_dropped_however_long_it_is():
+    found = encoded(sample(turn("lamp " * 50)), max_tokens=32)
+    assert (len(found.dropped), found.masked) == (1, 0)
+
+
+@pytest.mark.parametrize(("told", "taken"), [(0.7, 0.7), (None, 1.0), (0.0, 1.0), (1.0, 1.0)])
+def test_the_temperature_that_sampled_goes_along_and_greedy_answers_count_as_sampled(told, taken):
+    assert one(msgspec.structs.replace(TALK, temperature=told)).temperature == taken
 
 
 def test_what_a_loss_needs_goes_along():
@@ -444,7 +452,7 @@ def test_what_a_loss_needs_goes_along():
     example = one(talk)
     assert (example.trajectory_id, example.group, example.task) == ("t-1", "w/s", "task-1")
     assert (example.reward, example.turn_rewards) == (0.5, (0.1, 0.2))
-    assert (example.agent_id, example.behaviour, example.cut_turns) == ("a-1", "m-1", 0)
+    assert (example.agent_id, example.behaviour, example.domain) == ("a-1", "m-1", "general")
     assert one(msgspec.structs.replace(TALK, turn_rewards=[0.1])).turn_rewards is None
 
 

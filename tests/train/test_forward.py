@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -102,7 +103,7 @@ class Alone:
 def alone(model: Any, one: Example, head: nn.Module) -> Alone:
     """The plain way: one sequence, all its logits."""
     out = model(torch.tensor([one.ids]), output_hidden_states=True)
-    table_TV = out.logits[0].log_softmax(-1)
+    table_TV = (out.logits[0] / one.temperature).log_softmax(-1)
     entropies_T = -(table_TV.exp() * table_TV).sum(-1)
     trained = [at for at, yes in enumerate(one.trained) if yes]
     first = {one.turns[at]: at for at in reversed(trained)}
@@ -199,6 +200,15 @@ def test_identical_examples_prefixes_of_others_and_silent_ones_keep_their_rows(m
     whole = example(ids, acts, [0, 0, 0, 0, 1, 1, 1])
     silent = example(ids, [False] * 7, [0] * 7)
     assert_same(model, [whole, short, silent, whole], value_head)
+
+
+@pytest.mark.parametrize("slice_", [VOCABULARY, 1 << 25])
+def test_every_example_is_scored_at_its_own_temperature(model, value_head, slice_, monkeypatch):
+    monkeypatch.setattr(forward, "SLICE", slice_)
+    examples = family(seed=17, count=4)
+    heats = cycle((0.5, 1.0, 1.7))
+    hot = [replace(one, temperature=next(heats)) for one in examples]
+    assert_same(model, [*hot, *examples], value_head)
 
 
 def test_a_pack_in_which_nothing_trains_is_scored_without_the_model(model, value_head):

@@ -2,16 +2,28 @@
 
 import math
 from dataclasses import replace
+from typing import get_args
 
+import msgspec
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from upswing.train.credit import signal_of
+from upswing.contracts.training import Algorithm
+from upswing.train.credit import nothing_to_learn, signal_of
 from upswing.train.example import Example
 from upswing.train.learner import Diverged, Learner
+from upswing.train.pairs import mismatched
 from upswing.train.recipe import Recipe
-from upswing.train.tracks import Track, logprobs, recorded, turn_index, unsound
+from upswing.train.tracks import (
+    Track,
+    Weights,
+    logprobs,
+    recorded,
+    turn_index,
+    unsound,
+    weights_of,
+)
 
 VOCABULARY = 32
 
@@ -44,9 +56,15 @@ def examples(groups=4, members=4):
 
 def tracks(model, given):
     olds = logprobs(model, given, micro_tokens=1000)
+    others = mismatched(given, 100)
+    known = iter(logprobs(model, [each for each in others if each is not None], micro_tokens=1000))
     return [
-        Track(old, turn_index(example), ref_T=old) for example, old in zip(given, olds, strict=True)
-    ]
+        Track(
+            old, turn_index(example), ref_T=old, start_T=old, other=other,
+            other_ref=0.0 if other is None else float(next(known).sum()),
+        )
+        for example, old, other in zip(given, olds, others, strict=True)
+    ]  # fmt: skip
 
 
 def value_head(recipe):
@@ -71,9 +89,14 @@ def right(model, given):
     return sum(math.exp(float(logps[0])) for logps in found) / len(good)
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "rloo", "reinforce", "ppo", "dpo"])
+ALGORITHMS = get_args(Algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_makes_the_better_action_likelier(model, algorithm):
     given = examples()
+    if algorithm == "sft":  # imitates whatever it is given
+        given = [example for example in given if example.reward == 1.0]
     before = right(model, given)
     recipe = Recipe(algorithm=algorithm, learning_rate=3e-3, batch_size=16, epochs=12, holdout=0)
     steps = list(learner(model, given, recipe).run())
@@ -82,7 +105,7 @@ def test_every_algorithm_makes_the_better_action_likelier(model, algorithm):
     assert right(model, given) > 1.2 * before
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "rloo", "reinforce", "ppo", "dpo"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_smaller_passes_make_the_same_step(model, algorithm):
     given = examples()
     ends = []
@@ -127,12 +150,94 @@ def test_groups_without_variance_give_nothing_to_learn(model):
         assert signal.flat_groups == 4
 
 
+def test_a_masked_trajectory_moves_its_groups_baseline_and_gets_no_gradient(model):
+    given = examples(1)  # rewards 1, 0, 0, 0
+    long = replace(given[3], ids=(), trained=(), turns=(), reward=1.0, masked=True)
+    given = [*given[:3], long]
+    recipe = Recipe(scale_rewards="none", batch_size=16)
+    for algorithm in ALGORITHMS:
+        signal = signal_of(
+            given, tracks(model, given), msgspec.structs.replace(recipe, algorithm=algorithm)
+        )
+        assert 3 not in {member for cluster in signal.clusters for member in cluster}
+    signal = signal_of(given, tracks(model, given), recipe)
+    assert [float(track.advantages_T[0]) for track in signal.tracks[:3]] == [0.5, -0.5, -0.5]
+    assert all(math.isfinite(step.loss) for step in learner(model, given, recipe).run())
+
+
+def test_rft_imitates_successes_and_says_when_there_are_none(model):
+    given = examples()
+    recipe = Recipe(algorithm="rft")
+    signal = signal_of(given, tracks(model, given), recipe)
+    assert {given[i].reward for cluster in signal.clusters for i in cluster} == {1.0}
+    assert len(signal.clusters) == 4
+    failed = [replace(example, reward=0.4) for example in given]
+    nothing = signal_of(failed, tracks(model, failed), recipe)
+    assert (nothing.clusters, nothing.flat_groups) == ((), 4)
+    assert "reach a reward of 0.5" in nothing_to_learn(nothing, recipe)
+
+
+def test_preferences_are_of_one_task_and_single_attempts_at_a_task_find_each_other(model):
+    given = examples(2, 2)
+    mixed = [replace(e, task=f"k{n}") for n, e in enumerate(given)]
+    recipe = Recipe(algorithm="dpo")
+    signal = signal_of(mixed, tracks(model, mixed), recipe)
+    assert signal.clusters == ()
+    assert "at the same task" in nothing_to_learn(signal, recipe)
+    apart = [replace(e, group=f"w{n}") for n, e in enumerate(given)]
+    assert set(signal_of(apart, tracks(model, apart), recipe).clusters) == {(0, 1), (3, 2)}
+
+
+def test_stale_data_trains_around_the_start(model):
+    """What was recorded by a policy far away is weighed, not clipped away: as much of it is learned
+    in one step as the weights say, and the KL is that from the start: 0 before the first step."""
+    given = examples()
+    recipe = Recipe(batch_size=16, epochs=1, learning_rate=1e-3)
+    fresh = tracks(model, given)
+    stale = [replace(track, old_T=track.old_T - 0.5) for track in fresh]
+    figures = []
+    for some in (fresh, stale):
+        work = Learner(model, given, signal_of(given, some, recipe), recipe)
+        figures.append(work._gradients(work.steps[0]))
+    assert figures[0]["kl"] == figures[1]["kl"] == pytest.approx(0, abs=1e-6)
+    assert figures[1]["clipped"] == 0
+    assert figures[0]["importance"] == pytest.approx(1)
+    assert figures[1]["importance"] == pytest.approx(math.exp(0.5))
+    assert weights_of(stale, 1.2) == Weights(pytest.approx(1.2), 1.0, 1.0)
+
+
 def test_numbers_that_cannot_be_are_named(model):
     given = examples(1)
     good = tracks(model, given)
     bad = [replace(good[0], old_T=torch.tensor([-1e30, 0.0])), *good[1:]]
     assert unsound(given, good) == []
     assert unsound(given, bad) == ["t0.0"]
+
+
+def test_the_value_head_knows_tasks_before_the_first_step_and_has_its_own_rate(model):
+    """Eight tasks, four attempts each; those of odd tasks always succeed."""
+    given = [replace(e, reward=float(int(e.task[1:]) % 2)) for e in examples(8, 4)]
+    recipe = Recipe(algorithm="ppo", batch_size=32, epochs=1, learning_rate=1e-3, value_rate=5e-3)
+    work = learner(model, given, recipe)
+    before = [track.turns for track in work._tracks]
+    next(work.run())
+    assert before == [1] * 32
+    assert work.explained is not None
+    assert [group["lr"] for group in work.optimizer.param_groups] == pytest.approx([1e-3, 5e-3])
+    expected = {e.task: float(t.old_values_K[0]) for e, t in zip(given, work._tracks, strict=True)}
+    odd = [value for task, value in expected.items() if int(task[1:]) % 2]
+    even = [value for task, value in expected.items() if not int(task[1:]) % 2]
+    assert sum(odd) / len(odd) >= sum(even) / len(even)
+
+
+def test_a_job_that_goes_on_keeps_the_head_it_was_given(model):
+    given = examples()
+    recipe = Recipe(algorithm="ppo", batch_size=4, epochs=1)
+    work = learner(model, given, recipe)
+    work.value_head.bias.data.fill_(0.75)
+    next(work.run(1))
+    assert work.explained is None
+    assert abs(float(work.value_head.bias.detach()) - 0.75) < 0.01
 
 
 def test_turns_are_credited_where_they_were_rewarded(model):

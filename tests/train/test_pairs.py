@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upswing.train.pairs import Pair, preference_pairs
+from upswing.train.example import Example
+from upswing.train.pairs import Pair, mismatched, preference_pairs
 
 UNTIMED = settings(deadline=None)
 
@@ -16,9 +17,51 @@ batches = st.lists(
 )
 
 
-def pairs(batch, max_pairs=4, min_spread=0.02, seed=0):
+def pairs(batch, max_pairs=4, min_spread=0.02, seed=0, tasks=None):
     rewards, groups = [reward for reward, _ in batch], [group for _, group in batch]
-    return preference_pairs(rewards, groups, max_pairs=max_pairs, min_spread=min_spread, seed=seed)
+    tasks = groups if tasks is None else tasks
+    return preference_pairs(
+        rewards, groups, tasks, max_pairs=max_pairs, min_spread=min_spread, seed=seed
+    )
+
+
+@UNTIMED
+@given(
+    batch=batches,
+    tasks=st.lists(st.sampled_from("tu"), min_size=24, max_size=24),
+    seed=st.integers(),
+)
+def test_both_sides_of_a_pair_did_the_same_task(batch, tasks, seed):
+    for pair in pairs(batch, seed=seed, tasks=tasks):
+        assert tasks[pair.chosen] == tasks[pair.rejected]
+
+
+def test_a_group_of_different_tasks_makes_no_pair():
+    assert pairs([(1.0, "a"), (0.0, "a")], tasks=["t", "u"]) == []
+    assert pairs([(1.0, "a"), (0.0, "a")], tasks=["t", "t"]) == [Pair(0, 1)]
+
+
+def an_example(prompt, answer, **more):
+    trained = (False,) * len(prompt) + (True,) * len(answer)
+    turns = (0,) * len(trained)
+    return Example("t", "g", "k", (*prompt, *answer), trained, turns, None, False, 1.0, **more)
+
+
+def test_a_prompt_gets_the_answer_of_another_prompt():
+    given_ = [an_example((1, 2), (3,)), an_example((1, 2), (4, 5)), an_example((6,), (7, 8, 9))]
+    first, second, third = mismatched(given_, 100)
+    assert (first.ids, first.trained) == ((1, 2, 7, 8, 9), (False, False, True, True, True))
+    assert second.ids == (1, 2, 7, 8, 9)
+    assert third.ids == (6, 4, 5)
+    assert mismatched(given_, 4)[0].ids == (1, 2, 7, 8)
+    assert mismatched(given_[:2], 100) == [None, None]
+
+
+def test_what_is_masked_gives_no_answer_and_gets_none():
+    masked = Example("m", "g", "k", (), (), (), None, False, 0.0, masked=True)
+    given_ = [an_example((1, 2), (3,)), masked, an_example((6,), (7,))]
+    first, none, third = mismatched(given_, 100)
+    assert (first.ids, none, third.ids) == ((1, 2, 7), None, (6, 3))
 
 
 @UNTIMED

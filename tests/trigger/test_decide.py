@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.ports import Pool
+from upswing.dataset.groups import Learnable
 from upswing.trigger import decide as module
 from upswing.trigger.decide import Train, Wait, Why, decide
 from upswing.trigger.inputs import Active, Deployed, Inputs, Manual, Rules
@@ -18,7 +18,8 @@ from upswing.trigger.ready import Minimums
 
 NOW = datetime(2025, 12, 8, 2, 0, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-QUIET = Inputs(NOW, new=10, newest_seq=10, last_slot=NOW, pool=Pool(250, 15))
+LEARNABLE = Learnable(trajectories=250, groups=40, usable=40, told=250, varied=True)
+QUIET = Inputs(NOW, new=10, newest_seq=10, last_slot=NOW, pool=LEARNABLE)
 FACTS = {
     "degraded": {"deployed": Deployed("m-1", mean=0.55, count=200, baseline=0.7)},
     "asked": {"manual": (Manual("ann"),)},
@@ -70,7 +71,7 @@ INPUTS = st.builds(
         threshold=st.integers(1, 10_000),
         schedule=st.sampled_from(["0 2 * * *", "*/5 * * * *", None]),
         min_sample=st.integers(1, 200),
-        algorithm=st.sampled_from(["ppo", "grpo"]),
+        algorithm=st.sampled_from(["ppo", "grpo", None]),
         base_model=st.sampled_from(["tiny", None]),
     ),
     deployed=st.none() | st.builds(Deployed, st.just("m-1"), numbers, st.integers(0, 500), numbers),
@@ -80,16 +81,38 @@ INPUTS = st.builds(
     last_slot=st.none() | moments,
     active=st.lists(jobs, max_size=3).map(tuple),
     failed=st.dictionaries(st.sampled_from(REASONS), moments),
-    pool=st.none() | st.builds(Pool, st.integers(0, 500), st.integers(0, 20)),
+    pool=st.none()
+    | st.builds(
+        Learnable,
+        trajectories=st.integers(0, 500),
+        groups=st.integers(0, 99),
+        usable=st.integers(0, 50),
+        told=st.integers(0, 300),
+        varied=st.booleans(),
+        thumbs_up=st.integers(0, 40),
+        thumbs_down=st.integers(0, 40),
+        successes=st.integers(0, 60),
+    ),
     train_here=st.booleans(),
+    pending=st.none() | st.just("m-2"),
 )
 
 
 @given(INPUTS)
-def test_a_reason_has_one_job_at_a_time_unless_a_person_insists(inputs):
+def test_one_model_at_a_time_unless_a_person_insists(inputs):
     choice = decide(inputs)
     if isinstance(choice, Train) and not choice.force:
-        assert choice.reason not in {job.reason for job in inputs.active}
+        assert not inputs.active
+        assert inputs.pending is None
+
+
+@given(INPUTS)
+def test_the_loop_starts_no_job_that_has_nothing_to_learn_from(inputs):
+    choice = decide(inputs)
+    if isinstance(choice, Train) and choice.reason in {"threshold_reached", "scheduled"}:
+        assert (
+            inputs.pool.usable or inputs.pool.told or inputs.pool.thumbs_up or inputs.pool.successes
+        )
 
 
 @given(INPUTS)
@@ -154,7 +177,8 @@ def test_a_model_has_degraded_when_enough_trajectories_say_so(mean, count, basel
 def test_a_degraded_model_is_named_with_its_numbers():
     choice = decide(replace(QUIET, **FACTS["degraded"]))
     assert choice.sentence == (
-        "m-1 earns 0.550 over its last 200 trajectories, 0.150 below its baseline of 0.700."
+        "m-1 earns 0.550 over its last 200 trajectories, 0.150 below its baseline of 0.700; "
+        "grpo, because 40 groups of attempts have a difference in them."
     )
 
 
@@ -162,17 +186,18 @@ def test_a_degraded_model_is_named_with_its_numbers():
 
 
 def test_who_asks_and_is_not_ready_is_told_what_is_missing():
-    choice = decide(replace(QUIET, manual=(Manual("ann"),), pool=Pool(40, 0)))
+    choice = decide(replace(QUIET, manual=(Manual("ann"),), pool=Learnable(40)))
     assert choice.kind is Why.READY
     assert choice.sentence == (
-        "Not ready to train: 40 of 100 trajectories; 0 of 1 group with 5 or more agents."
+        "Not ready to train: 40 of 100 trajectories; 0 of 32 groups of attempts in which one did "
+        "better than another; 0 of 100 single attempts with a stated outcome."
     )
 
 
 def test_who_insists_gets_a_job_whatever_there_is():
     busy = (Active("j-1", "manual", 99),)
     wish = Manual("ann", force=True, sample_size=7)
-    choice = decide(replace(QUIET, manual=(wish,), pool=Pool(0, 0), active=busy))
+    choice = decide(replace(QUIET, manual=(wish,), pool=Learnable(), active=busy))
     assert (choice.reason, choice.sample_size, choice.requester) == ("manual", 7, "ann")
 
 
@@ -181,7 +206,9 @@ def test_who_asks_for_what_a_running_job_covers_is_told_which():
     choice = decide(replace(QUIET, manual=(Manual("ann"),), active=running))
     assert (choice.kind, "j-1" in choice.sentence) == (Why.JOB, True)
     newer = decide(replace(QUIET, manual=(Manual("ann"),), active=running, newest_seq=11))
-    assert newer.reason == "manual"
+    assert newer.kind is Why.JOB
+    insists = Manual("ann", force=True)
+    assert decide(replace(QUIET, manual=(insists,), active=running)).reason == "manual"
 
 
 # ── the schedule ─────────────────────────────────────────────────────────────────────────────────
@@ -196,7 +223,8 @@ def test_a_schedule_that_nobody_has_looked_at_yet_owes_nothing():
     [
         ({"active": (Active("j-1", "threshold_reached", 3),)}, Why.JOB),
         ({"new": 0}, Why.DATA),
-        ({"pool": Pool(99, 15)}, Why.READY),
+        ({"pool": replace(LEARNABLE, trajectories=99)}, Why.READY),
+        ({"pending": "m-2"}, Why.MODEL),
         ({"pool": None}, Why.READY),
     ],
 )
@@ -209,7 +237,7 @@ def test_a_time_that_is_passed_over_is_dealt_with(changes, kind):
 @pytest.mark.parametrize(("algorithm", "fires"), [("ppo", True), ("grpo", False)])
 def test_only_an_algorithm_that_compares_needs_groups(algorithm, fires):
     rules = Rules(algorithm=algorithm, minimums=Minimums())
-    choice = decide(replace(QUIET, **FACTS["due"], rules=rules, pool=Pool(250, 0)))
+    choice = decide(replace(QUIET, **FACTS["due"], rules=rules, pool=replace(LEARNABLE, usable=0)))
     assert isinstance(choice, Train) == fires
 
 
@@ -232,3 +260,41 @@ def test_waiting_says_how_far_it_is_and_when_the_schedule_comes():
     assert decide(QUIET).sentence == (
         "10 of 5000 new trajectories; the schedule's next time is 2025-12-09 02:00 UTC."
     )
+
+
+# ── one model at a time ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("fact", ["degraded", "enough"])
+def test_a_reason_that_comes_during_a_rollout_is_kept_and_fires_when_it_ends(fact):
+    busy = replace(QUIET, **FACTS[fact], pending="m-2")
+    assert (decide(busy).kind, "m-2" in decide(busy).sentence) == (Why.MODEL, True)
+    assert isinstance(decide(replace(busy, pending=None)), Train)
+
+
+# ── what fits the data ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("there", "algorithm"),
+    [
+        (Learnable(500, usable=32), "grpo"),
+        (Learnable(500, usable=31), None),
+        (Learnable(500, usable=31, told=100, varied=True), "reinforce"),
+        (Learnable(500, told=500, varied=False), None),
+        (Learnable(500, told=500, varied=True, successes=20), "rft"),
+        (Learnable(500, told=500, varied=True, successes=30), "reinforce"),
+        (Learnable(500, thumbs_up=20, thumbs_down=20), "kto"),
+        (Learnable(500, thumbs_up=400, thumbs_down=19), None),
+        (Learnable(500, successes=20), "rft"),
+    ],
+)
+def test_the_algorithm_follows_from_what_there_is(there, algorithm):
+    choice = decide(replace(QUIET, **FACTS["enough"], pool=there))
+    assert (choice.algorithm if isinstance(choice, Train) else None) == algorithm
+
+
+def test_identical_answers_are_named_with_what_to_do():
+    same = Learnable(500, groups=60, flat=60, identical=60)
+    choice = decide(replace(QUIET, **FACTS["enough"], pool=same))
+    assert "temperature 0" in choice.sentence

@@ -29,7 +29,7 @@ HOUR = timedelta(hours=1)
 REDACTOR = Redactor()
 SMALL = Settings(
     trigger=TriggerConfig(threshold=10, min_sample=4, recent=50),
-    train=TrainConfig(min_trajectories=3, min_agents=2),
+    train=TrainConfig(min_trajectories=3, min_agents=2, min_attempts=2, min_groups=1),
 )
 
 
@@ -47,14 +47,14 @@ class Bench:
         self.policy = policy_of(settings, surroundings or Surroundings())
         self.restart()
 
-    def restart(self):
+    def restart(self, *, deploys=False):
         ways = Ways(self.policy.defaults, {}, self.policy.train_here)
         desk = Desk(
             self.jobs, REDACTOR, ways, check_base=any_base, clock=lambda: self.now, new_id=uuid.uuid4,
         )  # fmt: skip
         self.trigger = Trigger(
             self.signals, self.journal, desk, self.policy,
-            mean=fair_mean, clock=lambda: self.now, new_id=uuid.uuid4,
+            mean=fair_mean, clock=lambda: self.now, new_id=uuid.uuid4, deploys=deploys,
         )  # fmt: skip
 
     async def score(self, count=1, *, model="m", raw=0.5, window="w", evaluation=0, **columns):
@@ -76,7 +76,8 @@ class Bench:
                     "VALUES (?, ?, ?, 'a', 's', 'x', 'coding', 0.5, 'w', 'w', ?, 0, 0, 1, 0, 'http', ?, ?)",
                     (key, key.encode(), b"{}", model, micros(self.now), evaluation),
                 )
-                named = row | {"trajectory_seq": self.seq, "trajectory_id": key}
+                told = {"verified": float(self.seq % 2), "task_id": f"task of {row['window_id']}"}
+                named = told | row | {"trajectory_seq": self.seq, "trajectory_id": key}
                 tx.execute(
                     f"INSERT INTO scored ({', '.join(named)}) VALUES ({', '.join('?' * len(named))})",
                     tuple(named.values()),
@@ -136,8 +137,9 @@ async def test_the_job_its_request_and_its_reason_are_published_and_journalled_t
     assert decode(TrainingRequest, (await bench.store.outbox())[0].payload) == job.request
     (decision,) = await bench.journal.list()
     assert (decision.kind, decision.sentence) == (
-        "threshold_reached", "10 new trajectories since the last training, 10 are enough.",
-    )  # fmt: skip
+        "threshold_reached",
+        "10 new trajectories since the last training, 10 are enough; grpo, because 1 group of attempts has a difference in it.",
+    )
 
 
 async def test_what_a_job_covers_is_not_asked_for_again(bench):
@@ -179,8 +181,7 @@ async def test_faults_evaluations_and_opted_out_users_do_not_count(bench):
         lambda tx: tx.execute("INSERT INTO optouts (user_id, since_us) VALUES ('gone', 0)")
     )
     assert (await bench.signals.signals(10, 100)).new == 9
-    assert await bench.signals.pool(1) == await bench.signals.pool(1)
-    assert (await bench.signals.pool(1)).trajectories == 9
+    assert (await bench.signals.learnable()).trajectories == 9
 
 
 async def test_what_a_model_was_trained_on_does_not_count_even_if_it_came_late(bench):
@@ -313,7 +314,7 @@ async def test_force_leaves_out_the_minimums(bench):
     first, second = [await bench.trigger.ask(Manual("ann", force=True)) for _ in range(2)]
     assert first.job_id != second.job_id
     job = await bench.jobs.get(second.job_id)
-    assert job.request.metadata["recipe"] == {"min_agents": 1}
+    assert job.request.metadata["recipe"] == {"min_agents": 1, "min_attempts": 2}
     assert msgspec.json.decode(job.recipe)["min_agents"] == 1
 
 
@@ -379,11 +380,42 @@ async def test_without_a_base_model_the_loop_waits_and_says_what_to_set(store):
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_groups_are_windows_with_enough_different_agents(bench):
+async def test_in_a_continuous_world_different_agents_make_a_group(bench):
     for window, agents in (("w1", "abc"), ("w2", "aab"), ("w3", "a")):
         for agent in agents:
-            await bench.score(1, window=window, agent_id=agent)
-    assert [(await bench.signals.pool(n)).groups for n in (1, 2, 3, 4)] == [3, 2, 1, 0]
+            await bench.score(1, window=window, agent_id=agent, continuous=1)
+    found = [(await bench.signals.learnable(min_agents=n)).groups for n in (1, 2, 3, 4)]
+    assert found == [3, 2, 1, 0]
+
+
+async def test_at_a_task_attempts_of_one_policy_make_a_group_by_one_agent_or_many(bench):
+    await bench.score(4, window="w1", agent_id="one")
+    await bench.score(3, window="w2", agent_id="one")
+    await bench.score(2, window="w3", model="m")
+    await bench.score(2, window="w3", model="n")
+    assert (await bench.signals.learnable(min_attempts=4)).groups == 1
+    assert (await bench.signals.learnable(min_attempts=2)).groups == 4
+
+
+async def test_what_other_versions_did_is_not_new(bench):
+    """After a promotion the former model's work, and the base's, asks for no training."""
+    model_id = await a_deployed_model(bench)
+    await bench.score(20, model="tiny")
+    await bench.score(3, model=model_id)
+    await bench.score(2, model="somebody's own")
+    assert (await bench.signals.signals(10, 100, "tiny")).new == 5
+    assert (await bench.signals.learnable("tiny")).trajectories == 15
+
+
+async def test_a_model_on_its_way_is_waited_for(bench):
+    await bench.score(10)
+    await bench.trigger.round()
+    await bench.end()
+    await bench.score(10)
+    bench.restart(deploys=True)
+    assert (await bench.trigger.round()).kind is Why.MODEL
+    await bench.store.database.write(lambda tx: tx.execute("UPDATE models SET state = 'failed'"))
+    assert isinstance(await bench.trigger.round(), Train)
 
 
 async def test_what_came_since_then_is_counted_by_time(bench):

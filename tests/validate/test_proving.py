@@ -75,7 +75,7 @@ async def test_a_better_model_passes_and_the_report_is_kept_three_times(make, tm
 
 
 async def test_its_decision_can_be_tried_again(make):
-    async with Endpoint({"new": DATA[:8]}) as models, make(models) as prover:
+    async with Endpoint({"new": DATA[:2]}) as models, make(models) as prover:
         report = await prover.proving.prove("new", "old")
         (decision,) = await prover.journal.list("validate")
     assert (report.word, decision.kind) == ("fail", "validation")
@@ -89,7 +89,7 @@ async def test_its_decision_can_be_tried_again(make):
 
 async def test_the_usual_suites_all_run(make):
     async with Endpoint(ignorant=["old"]) as models:
-        async with make(models, ValidateConfig()) as prover:
+        async with make(models, ValidateConfig(), base="tiny") as prover:
             report = await prover.proving.prove("new", "old")
     names = {suite.name for suite in report.suites}
     assert {"world:triage", "code_generation", "tool_usage", "safety_bias"} <= names
@@ -97,7 +97,7 @@ async def test_the_usual_suites_all_run(make):
     world = next(suite for suite in report.suites if suite.name == "world:triage")
     assert (world.candidate, world.current) == (1, 0.25)
     assert report.word == "pass"
-    assert all(suite.counted for suite in report.suites if suite.kind == "benchmark")
+    assert [suite.name for suite in report.suites if suite.counted] == ["world:triage"]
 
 
 async def test_a_model_that_can_do_one_thing_only_is_measured_by_that(make):
@@ -109,7 +109,6 @@ async def test_a_model_that_can_do_one_thing_only_is_measured_by_that(make):
     assert report.word == "pass"
     assert report.improvement.estimate == 0.75
     assert [s.name for s in report.suites if s.counted] == ["world:triage"]
-    assert any("zero in data_analysis" in note for note in report.notes)
 
 
 async def test_models_that_can_do_nothing_are_not_told_apart(make):
@@ -134,7 +133,7 @@ async def test_answers_are_as_short_as_the_config_says(make):
     config = msgspec.structs.replace(SMALL, max_tokens=50)
     async with Endpoint() as models, make(models, config) as prover:
         await prover.proving.prove("new", "old")
-    assert max(asked["max_tokens"] for asked in models.requests) == 50
+    assert max(asked["max_tokens"] for asked in models.requests) == 25  # half: only code takes all
 
 
 async def test_a_server_of_ones_own_gets_its_key(make):

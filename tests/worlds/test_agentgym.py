@@ -212,7 +212,10 @@ async def test_nothing_on_the_wire_tells_the_answer_before_the_end():
     ],
 )
 async def test_a_bad_request_gets_a_sentence(path, body, status, word):
-    async with served(Triage(sizes=(16, 8))) as url, httpx.AsyncClient(base_url=url) as client:
+    async with (
+        served(Triage(sizes=(16, 8), tests=0)) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
         await client.post("/create")
         said = await client.post(path, content=body, headers={"content-type": JSON})
         assert (said.status_code, said.json()["error"]) == (status, word)
@@ -380,7 +383,7 @@ async def test_a_foreign_world_that_does_not_end_is_left():
 
 
 async def test_a_task_that_cannot_begin_is_an_error_and_not_an_outcome():
-    async with served(Triage(sizes=(16, 8))) as url:
+    async with served(Triage(sizes=(16, 8), tests=0)) as url:
         with pytest.raises(Rejected, match="from 0 to 23") as refused:
             await Remote(url).begin(24)
         with pytest.raises(Misuse):

@@ -115,7 +115,11 @@ async def test_a_tool_s_result_is_the_next_message_of_the_same_conversation(gate
     first, second = kept["turns"]
     assert (first["observation"]["content"], first["result"]["output"]) == (task.text, "check")
     assert second["observation"]["content"] == f"it is a {task.product}"
-    assert kept["metadata"]["outcome"] == {"status": "completed", "share": 1.0}
+    assert kept["metadata"]["outcome"] == {
+        "status": "completed",
+        "share": 1.0,
+        "source": "world",
+    }
 
 
 async def test_users_say_what_they_thought_and_some_say_it_after_others_have_ended():
@@ -298,3 +302,35 @@ def test_a_task_with_a_window_of_its_own_is_done_in_that_one():
 def test_an_agent_s_name_carries_its_temperament():
     shift = Market().shift(3, "contrarian")
     assert name_of("agent", shift, 2) == "agent-contrarian-2"
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+async def test_while_two_models_share_the_traffic_one_of_them_has_a_group_at_every_task(share):
+    async with Knowing() as one, Knowing() as two:
+        both = plan(model("old", one.url), (model("new", two.url), share))
+        async with (
+            started(both) as gateway,
+            Crowd(gateway.url, "key", WORLD, agents=5, feedback=0) as crowd,
+        ):
+            played = await crowd.play(WORLD.training[:30], window=WINDOW)
+    groups = Counter((each.task_id, each.model) for each in played)
+    most = [max(groups[t.task_id, m] for m in ("old", "new")) for t in WORLD.training[:30]]
+    assert min(most) >= 4
+    assert len({each.model for each in played}) == 2
+    assert len(played) <= 7 * 30
+    agents = Counter((each.task_id, each.agent) for each in played)
+    assert set(agents.values()) == {1}
+
+
+async def test_in_a_window_of_the_market_one_model_has_five_agents():
+    market = Market()
+    async with Knowing() as one, Knowing() as two:
+        both = plan(model("old", one.url), (model("new", two.url), 0.5))
+        async with (
+            started(both) as gateway,
+            Crowd(gateway.url, "key", market, agents=5, feedback=0) as crowd,
+        ):
+            played = await crowd.play(market.training[:12], window=WINDOW)
+    groups = Counter((each.task_id, each.model) for each in played)
+    most = [max(groups[t.task_id, m] for m in ("old", "new")) for t in market.training[:12]]
+    assert min(most) >= 5

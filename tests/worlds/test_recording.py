@@ -137,7 +137,11 @@ def test_a_good_episode_is_rewarded_clearly_better_than_a_bad_one(episodes):
 def test_partial_work_is_worth_something_between(episodes):
     tree = recorded(episodes)[0]
     half = with_outcome(tree, episodes[0], Outcome(False, 0.5, "Half of it."))
-    assert half["metadata"]["outcome"] == {"status": "partial", "share": 0.5}
+    assert half["metadata"]["outcome"] == {
+        "status": "partial",
+        "share": 0.5,
+        "source": "world",
+    }
     found = scored(half, Memory()).reward
     assert found.reward_components["task_completion"].score == 0.75
 

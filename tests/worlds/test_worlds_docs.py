@@ -12,7 +12,7 @@ from upswing.http.worlds import WorldDoor
 from upswing.world_server import Options, serve
 from upswing.worlds.agentgym_sessions import Sessions
 from upswing.worlds.desk_code import MEANING, PATCHES
-from upswing.worlds.market_prices import NEWS
+from upswing.worlds.market_prices import NEWS, direction
 from upswing.worlds.triage import RULE, Triage
 
 PAGE = Path(__file__).parents[2] / "docs" / "worlds.md"
@@ -66,8 +66,11 @@ def test_the_rules_are_the_rules():
     assert rows("| is about code |", 3) == [
         (name, word, MEANING[word]) for name, word in PATCHES.items()
     ]
-    moves = {1: ("up", "down"), -1: ("down", "up")}
-    assert rows("Each hour one asset", 3) == [(word, *moves[sign]) for word, sign in NEWS.items()]
+    way = {1: "up", -1: "down"}
+    assert rows("Each hour one asset", 3) == [
+        (word, *(way[direction(asset, word, "rising", "calm")] for asset in ("oil", "gold")))
+        for word in NEWS
+    ]
 
 
 def test_every_route_is_on_the_page():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from copy import copy
 from datetime import timedelta
 from typing import Any
 
@@ -40,13 +41,26 @@ class Asking:
         most: int,
         key_of: KeyOf = lambda _: "",
         temperature: float = 0.0,
+        top_p: float = 1.0,
         timeout: timedelta = timedelta(seconds=100),
     ) -> None:
         """`most`: tokens of an answer, whatever a task would allow. `key_of`: a server's."""
         self._find, self._most, self._key_of = find, most, key_of
         self._places: dict[str, Place] = {}
-        self._chat = Chat(self._places.__getitem__, timeout=timeout, temperature=temperature)
+        self._timeout = timeout
+        self._chat = self._chatting(temperature, top_p)
         self._silent: Counter[str] = Counter()
+
+    def sampled(self, temperature: float, top_p: float = 1.0) -> Asking:
+        """The same models, whose answers are drawn otherwise; who is silent here is silent there."""
+        other = copy(self)
+        other._chat = self._chatting(temperature, top_p)  # noqa: SLF001 - a copy of this object
+        return other
+
+    def _chatting(self, temperature: float, top_p: float) -> Chat:
+        return Chat(
+            self._places.__getitem__, timeout=self._timeout, temperature=temperature, top_p=top_p
+        )
 
     async def __call__(
         self,

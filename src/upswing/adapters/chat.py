@@ -37,7 +37,7 @@ from upswing.errors import Denied, Misuse, Reason, Rejected, Transient, UpswingE
 
 LIMIT = 4_000_000
 """Bytes of an answer."""
-_OPTIONAL = ("seed", "temperature", "max_tokens")
+_OPTIONAL = ("seed", "temperature", "top_p", "max_tokens")
 _LATER = frozenset({408, 425, 429})
 _LINES = ThreadPoolExecutor(256, "chat")
 """Threads of our own: those that asyncio shares out are few, and the store needs them."""
@@ -90,10 +90,11 @@ class Chat:
         *,
         timeout: timedelta = timedelta(seconds=120),
         temperature: float = 0.0,
+        top_p: float = 1.0,
     ) -> None:
         self._place_of = place_of
         self._timeout = timeout.total_seconds()
-        self._temperature = temperature
+        self._temperature, self._top_p = temperature, top_p
         self._refused: dict[str, set[str]] = {}
 
     async def __call__(
@@ -110,6 +111,8 @@ class Chat:
         refused = self._refused.setdefault(model, set())
         while True:
             optional = {"seed": seed, "temperature": self._temperature, "max_tokens": max_tokens}
+            if self._top_p < 1:
+                optional["top_p"] = self._top_p
             wanted = {name: value for name, value in optional.items() if name not in refused}
             if "max_tokens" in refused:
                 wanted["max_completion_tokens"] = max_tokens

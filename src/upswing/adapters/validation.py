@@ -2,6 +2,7 @@
 
     <folder>/runs/<hash of the run>.jsonl   one cell a line, appended and synced
     <folder>/pins/<task>.json               one pinned task
+    <folder>/scores/<hash of a model>.jsonl what it reached as a baseline: hashes and numbers
 
 A line that a crash cut short is no cell: the task is done again. Pinned tasks hold parts of
 trajectories, so erasing a user takes theirs along.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -22,6 +23,8 @@ from upswing.contracts.validation import Cell
 from upswing.errors import Misuse
 
 T = TypeVar("T", bound=msgspec.Struct)
+MODELS = 8
+"""Baselines whose scores are kept."""
 
 
 class MemoryCells:
@@ -61,6 +64,36 @@ class FileCells:
 
     def _path(self, run_id: str) -> Path:
         return self._folder / f"{sha256(run_id.encode()).hexdigest()[:32]}.jsonl"
+
+
+class FileScores:
+    """What baselines reached, by model; of the models that were asked last."""
+
+    def __init__(self, folder: Path, about: str, once: str = "") -> None:
+        """`about` tells how the user's own tasks are sampled, `once` how all others are."""
+        self._folder, self._about = folder / "scores", {True: about, False: once}
+        self._turn = asyncio.Lock()
+
+    def label(self, fingerprint: str, seed: int, *, own: bool) -> str:
+        said = f"{fingerprint}/{seed}/{self._about[own]}"
+        return sha256(said.encode()).hexdigest()[:32]
+
+    async def of_model(self, model: str) -> Mapping[str, float]:
+        return await asyncio.to_thread(_scores, self._path(model))
+
+    async def keep(self, model: str, scores: Mapping[str, float]) -> None:
+        lines = b"".join(msgspec.json.encode(each) + b"\n" for each in scores.items())
+        async with self._turn:
+            await asyncio.to_thread(self._write, self._path(model), lines)
+
+    def _write(self, path: Path, lines: bytes) -> None:
+        _append(path, lines)
+        files = sorted(self._folder.glob("*.jsonl"), key=lambda each: -each.stat().st_mtime)
+        for each in files[MODELS:]:
+            each.unlink(missing_ok=True)
+
+    def _path(self, model: str) -> Path:
+        return self._folder / f"{sha256(model.encode()).hexdigest()[:32]}.jsonl"
 
 
 class MemoryPins(Generic[T]):
@@ -156,6 +189,23 @@ def _cells(path: Path) -> Iterator[Cell]:
             yield msgspec.json.decode(line, type=Cell)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             continue
+
+
+def _scores(path: Path) -> dict[str, float]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    path.touch()
+    found = {}
+    for line in raw.split(b"\n"):
+        try:
+            name, score = msgspec.json.decode(line, type=tuple[str, float])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+        if 0 <= score <= 1:
+            found[name] = score
+    return found
 
 
 def _append(path: Path, lines: bytes) -> None:

@@ -123,7 +123,9 @@ def _rewards(command: Command) -> None:
 
 def _training(command: Command) -> None:
     train = command("train", "training:train", "Train a model on what is stored.")
-    train.add_argument("--algorithm", choices=("ppo", "dpo", "rloo", "grpo", "reinforce"))
+    train.add_argument(
+        "--algorithm", choices=("ppo", "dpo", "rloo", "grpo", "reinforce", "sft", "rft", "kto")
+    )
     train.add_argument("--base-model", metavar="NAME", help="`tiny`, `smollm2` or a folder")
     train.add_argument("--samples", type=int, metavar="N", help="trajectories of the data set")
     train.add_argument("--min-agents", type=int, metavar="N", help="agents that make a group")

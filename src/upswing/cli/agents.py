@@ -2,7 +2,8 @@
 
 | what           | is                                                                           |
 |----------------|------------------------------------------------------------------------------|
-| a round        | some tasks of the world, in order, each done by every agent                  |
+| a round        | some tasks of the world, in order, each done by every agent; without a pause |
+|                | the next one begins while the last agents end theirs, so nobody waits        |
 | its window     | the hour on the world's clock, which runs `--speed` times faster than ours;  |
 |                | a world with windows of its own, such as the market, has its tasks in those  |
 | after a round  | worlds that know what really happened in a window tell it to the loop        |
@@ -17,6 +18,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from upswing.cli.worlds import named_world
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _OPTIONS = (
     ("--duration", float, 5.0, "MINUTES", "how long, in real time (default: 5)"),
     ("--rounds", int, None, "N", "end after so many rounds, even if there is time left"),
     ("--tasks", int, 8, "N", "tasks of a round (default: 8)"),
-    ("--pause", float, 1.0, "SECONDS", "between rounds (default: 1)"),
+    ("--pause", float, 0.0, "SECONDS", "between rounds (default: 0, the next one begins before the last ends)"),
     ("--speed", float, 60.0, "TIMES", "how fast the world's clock runs (default: 60)"),
     ("--feedback", float, 0.25, "SHARE", "of episodes that a user says something of (default: 0.25)"),
     ("--temperature", float, 1.0, "T", "of the model's replies (default: 1)"),
@@ -49,6 +51,10 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     )  # fmt: skip
     for name, kind, usual, unit, help_ in _OPTIONS:
         agents.add_argument(name, type=kind, default=usual, metavar=unit, help=help_)
+    agents.add_argument(
+        "--curriculum", action="store_true",
+        help="half of the tasks are those that the loop wants to be tried next; they are no evidence",
+    )  # fmt: skip
     agents.add_argument(
         "--record", choices=("gateway", "sdk"), default="gateway",
         help="who records: the gateway (default), or the SDK in the agents",
@@ -83,7 +89,7 @@ def _work(arguments: argparse.Namespace) -> Work:
     from upswing.cli.agents_rounds import Work
 
     return Work(
-        world=arguments.world,
+        world=named_world(arguments.data, arguments.world),
         seed=arguments.seed,
         agents=arguments.agents,
         tasks=arguments.tasks,
@@ -96,6 +102,7 @@ def _work(arguments: argparse.Namespace) -> Work:
         max_tokens=arguments.max_tokens,
         at_once=arguments.at_once,
         feedback=arguments.feedback,
+        curriculum=arguments.curriculum,
     )
 
 

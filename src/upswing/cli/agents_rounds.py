@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import threading
 import time
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -28,6 +30,9 @@ from upswing.worlds.known import world_of
 from upswing.worlds.visit import Visit
 from upswing.worlds.world import Task, World
 
+CURRICULUM = "curriculum"
+_ROUNDS_AT_ONCE = 2
+"""The second one takes the seats that the first one leaves, so that no seat is empty between them."""
 _UNTOLD = 100
 """Tasks that a foreign AgentGym server surely has; it does not say how many."""
 Say = Callable[[str], None]
@@ -63,6 +68,8 @@ class Work:
     max_tokens: int
     at_once: int
     feedback: float
+    curriculum: bool = False
+    """Half of the tasks are those that the loop wants to be tried."""
 
 
 class Gym:
@@ -163,25 +170,64 @@ async def _rounds(
     told: Told, say: Say,
 ) -> None:  # fmt: skip
     clock, tasks = _clock(work.speed), cycle(training)
-    if over.is_set():
-        return
+    chosen = _Chosen(training, work, target.folder) if work.curriculum else None
     teller = _Teller(crowd.world, target.folder)
-    for number in count(1):
-        window, some = window_of(clock()), list(islice(tasks, work.tasks))
-        played = await crowd.play(some, window=window, temperature=work.temperature)
+    gate = asyncio.Semaphore(1 if work.pause else _ROUNDS_AT_ONCE)
+
+    async def play(window: str, some: list[Task]) -> None:
+        try:
+            wanted = await asyncio.to_thread(chosen.next, len(some)) if chosen else []
+            some = some[len(wanted) :]
+            async with asyncio.TaskGroup() as both:
+                others = both.create_task(
+                    crowd.play(some, window=window, temperature=work.temperature)
+                )
+                practised = both.create_task(
+                    crowd.play(
+                        wanted, window=window, temperature=work.temperature, purpose=CURRICULUM
+                    )
+                )
+            played, some = [*others.result(), *practised.result()], [*some, *wanted]
+        finally:
+            gate.release()
         if played:
             told.played += played
             told.rounds += 1
-            told.outcomes += await asyncio.to_thread(
-                teller.tell, [window_for(t, window) for t in some]
-            )
-            say(line_of(window_for(some[-1], window), played))
-        if number == work.rounds:
-            return
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(over.wait(), work.pause)
-        if over.is_set():
-            return
+            windows = [window_for(task, window) for task in some]
+            told.outcomes += await asyncio.to_thread(teller.tell, windows)
+            say(line_of(windows[-1], played))
+
+    async with asyncio.TaskGroup() as group:
+        for number in count(1):
+            await gate.acquire()
+            if over.is_set() or (work.rounds and number > work.rounds):
+                return
+            group.create_task(play(window_of(clock()), list(islice(tasks, work.tasks))))
+            if work.pause:
+                await gate.acquire()
+                gate.release()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), work.pause)
+
+
+class _Chosen:
+    """Asks the loop which tasks should be tried; half of a round's, so that the others stay evidence."""
+
+    def __init__(self, training: Sequence[Task], work: Work, folder: Path) -> None:
+        self._by_id = {task.task_id: task for task in training}
+        self._path = f"/v1/curriculum?world={quote(work.world)}&seed={work.seed}"
+        self._folder = folder
+
+    def next(self, size: int) -> list[Task]:
+        """None where the loop does not answer."""
+        if size < 2:
+            return []
+        try:
+            told = ask(self._folder, "GET", f"{self._path}&n={size // 2}")
+        except UpswingError:
+            return []
+        named = (self._by_id.get(each["task_id"]) for each in told["tasks"])
+        return [task for task in named if task is not None]
 
 
 class _Teller:
@@ -191,20 +237,23 @@ class _Teller:
         self._world, self._folder = world, folder
         self._known: set[str] = set()
         self._due: set[str] = set()
+        self._lock = threading.Lock()
+        """Rounds may end together."""
 
     def tell(self, windows: Iterable[str]) -> int:
         """How many windows the loop took; those that it did not take are told next time."""
         if not isinstance(self._world, Tells):
             return 0
-        self._due |= set(windows) - self._known
-        before = len(self._known)
-        with contextlib.suppress(UpswingError):
-            for window in sorted(self._due):
-                for outcome in self._world.outcomes(window):
-                    ask(self._folder, "POST", "/v1/outcomes", msgspec.to_builtins(outcome))
-                self._known.add(window)
-        self._due -= self._known
-        return len(self._known) - before
+        with self._lock:
+            self._due |= set(windows) - self._known
+            before = len(self._known)
+            with contextlib.suppress(UpswingError):
+                for window in sorted(self._due):
+                    for outcome in self._world.outcomes(window):
+                        ask(self._folder, "POST", "/v1/outcomes", msgspec.to_builtins(outcome))
+                    self._known.add(window)
+            self._due -= self._known
+            return len(self._known) - before
 
 
 def _clock(speed: float) -> Callable[[], datetime]:

@@ -47,7 +47,7 @@ def windows(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(to_json(reports, arguments.min_windows), indent=2))
     else:
-        print("\n".join(render(reports, arguments.min_agents, arguments.min_windows)))
+        print("\n".join(render(reports, arguments.min_windows)))
     return 0 if readiness(reports, arguments.min_windows).ready else 1
 
 

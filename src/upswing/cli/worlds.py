@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.worlds.agentgym import About
 
 
 def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -14,7 +20,7 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     about = "List our worlds, or serve one in AgentGym's HTTP form."
     worlds = command("worlds", "worlds:worlds", about)
     worlds.add_argument("action", nargs="?", choices=("list", "serve"), default="list")
-    worlds.add_argument("name", nargs="?", help="the world to serve")
+    worlds.add_argument("name", nargs="?", help="the world to serve: one of ours, of [validate.worlds], or package.module:attribute")  # fmt: skip
     worlds.add_argument("--seed", type=int, default=0, metavar="N", help="makes the tasks (default: 0)")  # fmt: skip
     worlds.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")  # fmt: skip
     worlds.add_argument("--port", type=int, default=8200, help="0 for any free one (default: 8200)")
@@ -26,18 +32,38 @@ def worlds(arguments: argparse.Namespace) -> int:
     return _serve(arguments) if arguments.action == "serve" else _list(arguments)
 
 
+def named_world(folder: Path, name: str) -> str:
+    """Where a world of `[validate.worlds]` is, or else the name itself."""
+    from upswing.config import read_settings
+
+    return read_settings(folder, os.environ).validate.worlds.get(name, name)
+
+
 def _list(arguments: argparse.Namespace) -> int:
     from upswing.worlds.agentgym_sessions import Sessions
     from upswing.worlds.known import known_worlds
 
     found = [Sessions(world).about() for world in known_worlds(arguments.seed).values()]
+    found += list(_own(arguments.data))
     if arguments.json:
         print(json.dumps([{name: getattr(one, name) for name in one.__struct_fields__} for one in found]))  # fmt: skip
         return 0
-    print(f"{'world':<14}{'turns':>6}{'to learn from':>15}{'held out':>10}")
+    print(f"{'world':<14}{'turns':>6}{'to learn from':>15}{'held out':>10}{'test':>7}")
     for one in found:
-        print(f"{one.world:<14}{one.max_turns:>6}{one.training:>15}{one.held_out:>10}")
+        print(f"{one.world:<14}{one.max_turns:>6}{one.training:>15}{one.held_out:>10}{one.test:>7}")
     return 0
+
+
+def _own(folder: Path) -> Iterator[About]:
+    """The worlds of `[validate.worlds]` that run in this process."""
+    from upswing.config import read_settings
+    from upswing.worlds.agentgym import About
+    from upswing.worlds.own import is_address, load_world
+
+    for name, where in read_settings(folder, os.environ).validate.worlds.items():
+        if not is_address(where):
+            world = load_world(where)
+            yield About(name, world.max_turns, len(world.training), len(world.held_out))
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -56,7 +82,10 @@ def _serve(arguments: argparse.Namespace) -> int:
     if arguments.sessions < 1:
         raise Misuse("--sessions is a number from 1 on.")
     options = Options(arguments.host, arguments.port, Limits(sessions=arguments.sessions))
-    asyncio.run(serve(world_of(arguments.name, arguments.seed), options, _announce))
+    where = named_world(arguments.data, arguments.name)
+    if where.startswith(("http://", "https://")):
+        raise Misuse(f"{arguments.name} is served already: {where}.")
+    asyncio.run(serve(world_of(where, arguments.seed), options, _announce))
     return 0
 
 

@@ -9,7 +9,8 @@ from msgspec import UnsetType
 
 from upswing.contracts import Trajectory
 from upswing.contracts.steps import window_of
-from upswing.dataset.evaluation import is_evaluation
+from upswing.dataset.evaluation import is_evaluation, is_practice
+from upswing.dataset.task import answers_of, is_continuous, task_of
 from upswing.ports import Admitted
 
 _HINTS: dict[str, re.Pattern[str]] = {
@@ -37,6 +38,7 @@ def enrich(
     window = _text(metadata, "window_id")
     if window is None or not _WINDOW.match(window):
         window = window_of(trajectory.start_timestamp, window_hours)
+    task_id, continuous = task_of(clean), is_continuous(clean)
     return Admitted(
         trajectory_id=str(trajectory.trajectory_id),
         content_hash=content_hash,
@@ -48,15 +50,18 @@ def enrich(
         domain=task.get("domain") or domain_of(trajectory),
         complexity=float(task.get("complexity_score", complexity_of(trajectory))),
         window_id=window,
-        scenario_id=_text(metadata, "scenario_id") or window,
+        scenario_id=_text(metadata, "scenario_id") or (window if continuous else task_id),
         episode_id=_text(metadata, "episode_id"),
         model=metadata["model"],
         started=trajectory.start_timestamp,
         ended=trajectory.end_timestamp,
         turns=len(trajectory.turns),
         infra_error=bool(metadata.get("infra_error")),
-        task_id=task["task_id"],
+        task_id=task_id,
         evaluation=is_evaluation(metadata),
+        continuous=continuous,
+        answers=answers_of(clean),
+        practice=is_practice(metadata),
     )
 
 

@@ -8,7 +8,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from upswing.contracts.wire import Id, Json, Message, Timestamp
 
-FeedbackType = Literal["thumbs_up", "thumbs_down", "rating", "correction", "abandoned", "comment"]
+FeedbackType = Literal[
+    "thumbs_up", "thumbs_down", "rating", "correction", "abandoned", "comment", "demonstration"
+]
+NEEDS = {"rating": "rating", "comment": "comment", "demonstration": "comment"}
+"""Type → the field without which it says nothing; a demonstration's comment is what would have been
+right."""
 TARGETS = ("trajectory_id", "episode_id", "inference_id")
 
 
@@ -31,9 +36,9 @@ class Feedback(Message, frozen=True, kw_only=True):
         named = [t for t in TARGETS if getattr(self, t) is not UNSET]
         if len(named) != 1:
             raise ValueError("exactly one of trajectory_id, episode_id and inference_id is needed")
-        for word in ("rating", "comment"):
-            if self.type == word and getattr(self, word) is UNSET:
-                raise ValueError(f"type `{word}` needs the field `{word}`")
+        needed = NEEDS.get(self.type)
+        if needed is not None and getattr(self, needed) is UNSET:
+            raise ValueError(f"type `{self.type}` needs the field `{needed}`")
 
 
 FEEDBACK_RULES = {
@@ -41,9 +46,9 @@ FEEDBACK_RULES = {
     "allOf": [
         {
             "if": {"properties": {"type": {"const": word}}, "required": ["type"]},
-            "then": {"required": [word]},
+            "then": {"required": [field]},
         }
-        for word in ("rating", "comment")
+        for word, field in NEEDS.items()
     ],
 }
 """The rules of `__post_init__` in JSON Schema's words."""

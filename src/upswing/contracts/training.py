@@ -28,7 +28,10 @@ JobId = Annotated[
         examples=["manual-0d4c7a52-7f2e-4c39-9a4e-6f8d2f0b8a11"],
     ),
 ]
-Algorithm = Literal["ppo", "dpo", "rloo", "grpo", "reinforce"]
+Algorithm = Literal["ppo", "dpo", "rloo", "grpo", "reinforce", "sft", "rft", "kto"]
+
+DATASET_SIZE, NEW = "dataset_size", "new"
+"""In a request's metadata: the data's size follows from what is new, and `sample_size` is the most."""
 
 
 class DateRange(Wire, frozen=True, kw_only=True):

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from upswing.contracts.model import ValidationResults
 
-Side = Literal["candidate", "current"]
+Side = Literal["candidate", "current", "base"]
+"""`base` is the fixed anchor: the model that all training begins from."""
 SIDES: tuple[Side, Side] = ("candidate", "current")
 Word = Literal["pass", "fail", "inconclusive"]
 Kind = Literal["benchmark", "safety", "regression"]
@@ -85,6 +86,17 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     sentence: str = ""
 
 
+class Recorded(Struct, frozen=True):
+    """What a stored trajectory tells of how it came about."""
+
+    model: str
+    task_id: str
+    temperature: float | None = None
+    top_p: float | None = None
+    body: bytes = b""
+    """The whole, where its outcome may be one that can be checked."""
+
+
 class Interval(Struct, frozen=True):
     """Candidate − current: the estimate and where it may well lie."""
 
@@ -112,6 +124,12 @@ class SuiteReport(Struct, frozen=True):
     planned: int
     spoiled: dict[Side, int]
     """Cells that the infrastructure spoiled."""
+    own: bool = False
+    """Whether it holds tasks of the user's own."""
+    samples: int = 1
+    """Answers of each model to each task."""
+    constant: float | None = None
+    """What the best constant answer would score."""
 
 
 class Fallen(Struct, frozen=True):
@@ -149,3 +167,14 @@ class ValidationReport(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     """What a reader should know about how it was done."""
     version: int = 1
+    level: float = 0.95
+    """Of the improvement's interval: the looks share an error of 5 %."""
+    looks: tuple[int, ...] = ()
+    """Answers to each of the user's own tasks at each look that was taken."""
+    base: str | None = None
+    """The model that `anchor` compares with; None where it is one of the two."""
+    anchor: Interval | None = None
+    """Candidate − base over the user's own tasks."""
+    temperature: float | None = None
+    """Of the answers to the user's own tasks."""
+    top_p: float | None = None

@@ -7,6 +7,9 @@
 | the row it came from has `isTrainingData` false    | yes        |
 | anything else                                      | no         |
 
+An episode whose `purpose` is `curriculum` or `rollout` is practice: it is trained on, and says nothing
+about how a model does, because its task was chosen for its difficulty.
+
 Keys are read in camelCase and snake_case; a table may write its flags as words or digits.
 """
 
@@ -19,6 +22,19 @@ from upswing.contracts.steps import field
 
 TRUE = frozenset({"true", "t", "1"})
 FALSE = frozenset({"false", "f", "0"})
+
+
+PRACTICE = frozenset({"curriculum", "rollout"})
+"""Purposes of an episode that is no evidence."""
+
+
+def is_practice(metadata: Mapping[str, Any]) -> bool:
+    """Whether a trajectory with this metadata is learned from and proves nothing.
+
+    >>> is_practice({"purpose": "curriculum"}), is_practice({"purpose": "work"}), is_practice({})
+    (True, False, False)
+    """
+    return _word(field(metadata, "purpose")) in PRACTICE
 
 
 def is_evaluation(metadata: Mapping[str, Any]) -> bool:

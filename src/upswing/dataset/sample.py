@@ -33,6 +33,8 @@ class SampleTurn(msgspec.Struct, frozen=True, omit_defaults=True):
     """`user_message`, `tool_result`, `subordinate_response` or `system_message`."""
     error: str | None = None
     turn_id: int = 0
+    context_only: bool = False
+    """What was said is read again, and not learned."""
 
 
 class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,7 +45,7 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     instructions: str
     turns: list[SampleTurn]
     reward: float
-    """The judge's score where the group was judged, else the total."""
+    """The score in its group, from 0 to 1, by the group's one source."""
     raw_total: float
     window_id: str
     scenario_id: str
@@ -59,6 +61,10 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """Measured, and not trained on."""
     turn_rewards: list[float] | None = None
     """One per turn, where turns were rewarded; a turn without one among them gained nothing."""
+    group: str = ""
+    """Whom it is compared with; empty: its window and scenario."""
+    temperature: float | None = None
+    """At which it was sampled, where that was recorded; 0 means greedily."""
 
 
 def sample_of(
@@ -71,6 +77,7 @@ def sample_of(
     domain: str = "general",
     revision: int = 0,
     held_out: bool = False,
+    group: str = "",
 ) -> Sample:
     """The sample of a stored trajectory."""
     metadata = tree(body["metadata"])
@@ -92,6 +99,31 @@ def sample_of(
         revision=revision,
         held_out=held_out,
         turn_rewards=_turn_rewards(metadata.get("step_rewards"), len(turns)),
+        group=group,
+        temperature=_temperature(metadata.get("temperature")),
+    )
+
+
+def shown(sample: Sample, answer: str) -> Sample:
+    """The same situation with the answer that would have been right; nobody recorded its tokens.
+
+    The words of earlier turns are kept as what was read, and only the answer is to be learned.
+    """
+    *before, last = [
+        msgspec.structs.replace(turn, token_ids=None, logprobs=None, context_only=True)
+        for turn in sample.turns
+    ]
+    right = {"type": "response", "raw_response": answer}
+    return msgspec.structs.replace(
+        sample,
+        turns=[
+            *before,
+            msgspec.structs.replace(
+                last, action=right, success=True, error=None, context_only=False
+            ),
+        ],
+        on_policy=False,
+        turn_rewards=None,
     )
 
 
@@ -131,6 +163,16 @@ def _tokens(told: object) -> dict[int, dict[str, Any]]:
         for part in told
         if "ids" in part and all(type(n) is int and n >= 0 for n in part["ids"])
     }
+
+
+def _temperature(told: object) -> float | None:
+    """The temperature of a record, where it is one.
+
+    >>> _temperature(0.7), _temperature(-1), _temperature("hot"), _temperature(None)
+    (0.7, None, None, None)
+    """
+    found = number(told)
+    return float(found) if found is not None and 0 <= found <= 2 else None
 
 
 def _turn_rewards(told: object, turns: int) -> list[float] | None:

@@ -1,36 +1,45 @@
 """Which trajectories does a job learn from, and why not the others?
 
-    candidates ─▶ sift ─▶ units ─▶ order ─▶ choose ─▶ split
-                   │        │                  │
-                   └────────┴──────────────────┴──▶ left out, counted by reason
+    candidates ─▶ sift ─▶ units, each scored ─▶ order ─▶ choose ─▶ split
+                   │          │                            │
+                   └──────────┴────────────────────────────┴──▶ left out, counted by reason
 
 A unit is what is taken or left whole: for the relative algorithms a group, for the others a single
 trajectory.
 
-| algorithm       | unit                          | needs                            |
-|-----------------|-------------------------------|----------------------------------|
-| grpo, rloo      | the same window and scenario  | `min_agents` different agents    |
-| dpo             | the same window and scenario, | two trajectories                 |
-|                 | or for what is alone there,   |                                  |
-|                 | the same task                 |                                  |
-| ppo, reinforce  | one trajectory                | nothing                          |
+| algorithm            | unit                             | scored by                                 |
+|----------------------|----------------------------------|-------------------------------------------|
+| grpo, rloo           | a group (`upswing.dataset.groups`) | the group's one source                  |
+| dpo                  | a group of two or more           | the same                                  |
+| ppo, reinforce       | one trajectory                   | its domain's one source                   |
+| kto                  | one trajectory                   | its domain's, users' feedback first       |
+| sft, rft             | one trajectory that succeeded, or whose right answer somebody showed | its domain's; the agent's own word only when configured |
 
-Units come in the order of their lots, those that the model's ancestors have not trained on first.
-Whatever order the candidates come in, the same seed selects the same.
+What the policy did that training starts from comes first, and of that the newest first. Other
+models' work follows when there is too little of it, then that of earlier versions, up to `fill`, as far back as
+`max_age` allows. Whatever order the candidates come in, the same seed selects the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil
 
 from upswing.dataset.balance import AS_IT_COMES, quotas
+from upswing.dataset.groups import CONFIRMED, compared, gathered
+from upswing.dataset.scoring import PRECEDENCE, Source, group_scores
 from upswing.dataset.sift import Candidate, LeftOut, Wish, sift
-from upswing.dataset.split import hold_out, lot
+from upswing.dataset.split import hold_out, is_held_out, lot
 
 GROUPED = frozenset({"grpo", "rloo", "dpo"})
+IMITATING = frozenset({"sft", "rft"})
+SHOWN = "demonstration"
+"""Who scores a trajectory for which somebody showed what would have been right."""
+FOREIGN = 1
+"""The age of a policy that nobody knows: neither our own newest nor a version of ours."""
+_FEEDBACK_FIRST = (Source.FEEDBACK, Source.VERIFIED, Source.JUDGE, Source.REPORTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +48,20 @@ class Unit:
 
     key: str
     members: tuple[Candidate, ...]
+    scores: Mapping[str, float]
+    """By trajectory, from 0 to 1."""
+    source: str
+    """Who gave the scores."""
     domain: str
     """Of most members."""
     seen: float
     """The share of members that an ancestor was trained on."""
+    age: int
+    """Of the oldest policy in it: 0 is the one that training starts from."""
+    newest: float
+    """When its newest member ended, in seconds."""
+    flat: bool = False
+    """Nobody did better than another; it is only measured with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +75,12 @@ class Selection:
     """What did not go as asked."""
     split: str
     """What is held out, or why nothing is."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """What each member learns from, by trajectory."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Trajectory → whom it is compared with."""
+    sources: Mapping[str, int] = field(default_factory=dict)
+    """Who scored how many groups (single trajectories: how many of them)."""
 
     def is_held_out(self, member: Candidate) -> bool:
         return member.task in self.held_out
@@ -65,55 +90,116 @@ def select(candidates: Iterable[Candidate], wish: Wish) -> Selection:
     """The data set that a wish gets from these candidates."""
     left_out: Counter[LeftOut] = Counter()
     sound = sift(candidates, wish, left_out)
-    units = units_of(sound, wish)
-    left_out[LeftOut.SMALL_GROUP] += len(sound) - _size(units)
+    units = units_of(sound, wish, left_out)
     chosen, notes = _choose(_ordered(units, wish.seed), wish)
-    split = hold_out(
-        [{member.task for member in unit.members} for unit in chosen], wish.holdout, wish.seed
-    )
-    kept = _timely(chosen, split.held_out, wish)
+    split = hold_out([{member.task for member in unit.members} for unit in chosen], wish.holdout)
+    kept = [
+        unit
+        for unit in _timely(chosen, split.held_out, wish)
+        if not unit.flat or unit.members[0].task in split.held_out
+    ]
     left_out[LeftOut.SURPLUS] += _size(units) - _size(kept)
     members = tuple(member for unit in kept for member in unit.members)
     counts = {reason: left_out[reason] for reason in LeftOut if left_out[reason]}
-    return Selection(members, split.held_out, counts, notes, split.sentence)
+    return Selection(
+        members, split.held_out, counts, notes, split.sentence,
+        scores={name: score for unit in kept for name, score in unit.scores.items()},
+        groups={member.trajectory_id: unit.key for unit in kept for member in unit.members},
+        sources=dict(sorted(Counter(unit.source for unit in kept).items())),
+    )  # fmt: skip
 
 
-def units_of(candidates: Sequence[Candidate], wish: Wish) -> list[Unit]:
-    """What is taken or left whole; what makes no unit is left out."""
+# ── units ────────────────────────────────────────────────────────────────────────────────────
+
+
+def units_of(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[LeftOut]) -> list[Unit]:
+    """What is taken or left whole, scored; what makes no unit is counted."""
     if wish.algorithm not in GROUPED:
-        return [_single(each) for each in candidates]
-    groups = _by(candidates, lambda each: each.group)
-    if wish.algorithm != "dpo":
-        return [unit for unit in groups if _agents(unit) >= wish.min_agents]
-    alone = [unit.members[0] for unit in groups if len(unit.members) == 1]
-    by_task = _by(alone, lambda each: f"task {each.task}")
-    return [unit for unit in (*groups, *by_task) if len(unit.members) > 1]
+        return _singles(candidates, wish, left_out)
+    least = 2 if wish.algorithm == "dpo" else None
+    units = []
+    for key, members in gathered(candidates):
+        group = compared(
+            key, members, min_agents=least or wish.min_agents, min_attempts=least or wish.min_attempts
+        )  # fmt: skip
+        if not group.enough:
+            left_out[LeftOut.SMALL_GROUP] += len(members)
+        elif group.scored is None:
+            left_out[LeftOut.NO_OUTCOME] += len(members)
+        else:
+            scores = group.scored.scores
+            known = [each for each in members if each.trajectory_id in scores]
+            left_out[LeftOut.NO_OUTCOME] += len(members) - len(known)
+            if group.scored.flat and not _measured(known, wish):
+                left_out[LeftOut.FLAT] += len(known)
+            else:
+                units.append(_unit(key, known, scores, group.scored.source, wish, group.scored.flat))  # fmt: skip
+    return units
 
 
-def _by(candidates: Iterable[Candidate], key: Callable[[Candidate], str]) -> list[Unit]:
-    found: dict[str, list[Candidate]] = {}
+def _measured(members: Sequence[Candidate], wish: Wish) -> bool:
+    """Held-out tasks are measured whole: those that everybody does alike say something too."""
+    return all(is_held_out(member.task, wish.holdout) for member in members)
+
+
+def _singles(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[LeftOut]) -> list[Unit]:
+    by_domain: dict[str, list[Candidate]] = {}
     for each in candidates:
-        found.setdefault(key(each), []).append(each)
-    return [_unit(name, members) for name, members in found.items()]
+        by_domain.setdefault(each.domain, []).append(each)
+    units = []
+    for members in by_domain.values():
+        scored = group_scores(members, 1, _order(wish))
+        for each in members:
+            score = None if scored is None else scored.scores.get(each.trajectory_id)
+            if each.demonstrated and wish.algorithm in IMITATING:
+                units.append(_unit(each.trajectory_id, [each], {each.trajectory_id: 1.0}, SHOWN, wish))  # fmt: skip
+            elif scored is None or score is None:
+                left_out[LeftOut.NO_OUTCOME] += 1
+            elif wish.algorithm in IMITATING and not score >= wish.min_score:
+                left_out[LeftOut.NO_SUCCESS] += 1
+            else:
+                key = each.group if wish.algorithm == "reinforce" else each.trajectory_id
+                units.append(_unit(key, [each], {each.trajectory_id: score}, scored.source, wish))
+    return units
 
 
-def _single(each: Candidate) -> Unit:
-    return Unit(each.trajectory_id, (each,), each.domain, float(each.seen))
+def _order(wish: Wish) -> Sequence[Source]:
+    if wish.algorithm == "kto":
+        return _FEEDBACK_FIRST
+    if wish.algorithm in IMITATING and not wish.self_reported:
+        return CONFIRMED
+    return PRECEDENCE
 
 
-def _unit(key: str, members: Sequence[Candidate]) -> Unit:
+def _unit(
+    key: str, members: Sequence[Candidate], scores: Mapping[str, float], source: str, wish: Wish, flat: bool = False
+) -> Unit:  # fmt: skip
     counts = Counter(member.domain for member in members)
     return Unit(
         key,
         tuple(sorted(members, key=lambda each: each.trajectory_id)),
+        {each.trajectory_id: scores[each.trajectory_id] for each in members},
+        source,
         min(counts, key=lambda domain: (-counts[domain], domain)),
         sum(member.seen for member in members) / len(members),
+        max(wish.ages.get(member.model, FOREIGN) for member in members) if wish.ages else 0,
+        max(member.order for member in members),
+        flat,
     )
 
 
+# ── choosing ─────────────────────────────────────────────────────────────────────────────────
+
+
 def _ordered(units: Iterable[Unit], seed: int) -> list[Unit]:
-    """Unseen ones first; otherwise as chance will have it."""
-    return sorted(units, key=lambda unit: (unit.seen, lot("select", seed, unit.key), unit.key))
+    """The newest policy's first, unseen ones first, the newest first."""
+    return sorted(
+        units,
+        key=lambda unit: (
+            unit.age, unit.seen, -unit.newest, lot("select", seed, unit.key), unit.key,
+            unit.members[0].trajectory_id,
+        ),
+    )  # fmt: skip
 
 
 def _choose(units: Sequence[Unit], wish: Wish) -> tuple[list[Unit], tuple[str, ...]]:
@@ -125,11 +211,15 @@ def _choose(units: Sequence[Unit], wish: Wish) -> tuple[list[Unit], tuple[str, .
     asked = quotas(have, size, wish.balance)
     chosen: list[Unit] = []
     taken: Counter[str] = Counter()
+    total = 0
     for unit in units:
         domain = unit.domain if asked else ""
         limit = asked.most.get(domain, 0) if asked else size
+        if unit.age > 0 and wish.fill is not None and total >= wish.fill:
+            break  # the rest is older still
         if taken[domain] + len(unit.members) <= limit and len(chosen) < most:
             taken[domain] += len(unit.members)
+            total += len(unit.members)
             chosen.append(unit)
     notes = asked.notes if asked else ()
     return chosen, (*notes, *_too_large(units, chosen, asked.most if asked else None, size))
@@ -174,10 +264,6 @@ def _timely(units: Sequence[Unit], held_out: frozenset[str], wish: Wish) -> list
     training = [unit.key for unit in units if unit.members[0].task not in held_out]
     late = frozenset(training[wish.most_groups :])
     return [unit for unit in units if unit.key not in late]
-
-
-def _agents(unit: Unit) -> int:
-    return len({member.agent_id for member in unit.members})
 
 
 def _size(units: Iterable[Unit]) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
 from upswing.dataset.balance import AS_IT_COMES, Balance
+from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, group_key
 
 
 class LeftOut(StrEnum):
@@ -38,8 +39,16 @@ class LeftOut(StrEnum):
     DOMAIN = "task_domains"
     LENGTH = "max_trajectory_length"
     PROFILE = "exclude_subordinate_profiles"
+    STALE = "stale"
+    """A policy too far back made it."""
     SMALL_GROUP = "small_group"
     """Too few others to compare it with."""
+    NO_OUTCOME = "no_outcome"
+    """Nobody says how well it went, or not in the way that its group is scored."""
+    FLAT = "flat_group"
+    """Nobody in its group did better than another."""
+    NO_SUCCESS = "no_success"
+    """It is not good enough to be imitated."""
     SURPLUS = "not_needed"
     """More than was asked for, of its domain or altogether."""
 
@@ -57,7 +66,11 @@ _SAID = {
     LeftOut.DOMAIN: "of other domains",
     LeftOut.LENGTH: "too long",
     LeftOut.PROFILE: "of excluded profiles",
+    LeftOut.STALE: "of policies too far back",
     LeftOut.SMALL_GROUP: "with too few others to compare",
+    LeftOut.NO_OUTCOME: "whose outcome nobody states",
+    LeftOut.FLAT: "in groups where nobody did better than another",
+    LeftOut.NO_SUCCESS: "not good enough to imitate",
     LeftOut.SURPLUS: "more than asked for",
 }
 
@@ -91,12 +104,32 @@ class Candidate:
     """Whether an ancestor of the model was trained on it."""
     revision: int = 0
     reward: float | None = None
-    """The judge's score where the group was judged, else the total; None until it is scored."""
+    """The total; None until it is scored. What it learns from is the group's score instead."""
     raw_total: float = 0.0
+    model: str = ""
+    """The policy that acted."""
+    continuous: bool = False
+    """It happened in a window and scenario of a continuous world."""
+    verified: float | None = None
+    pnl: float | None = None
+    judged: float | None = None
+    reported: float | None = None
+    feedback: float | None = None
+    """What was said of it, by source: `upswing.dataset.scoring`."""
+    answers: str = ""
+    """A hash of what the agent did."""
+    demonstrated: bool = False
+    """Somebody has shown what would have been right: that is imitated instead of what was done."""
 
     @property
     def group(self) -> str:
-        return f"{self.window_id}/{self.scenario_id}"
+        return group_key(
+            self.task, self.model, self.window_id, self.scenario_id, continuous=self.continuous
+        )
+
+    @property
+    def order(self) -> float:
+        return self.ended.timestamp()
 
     @property
     def task(self) -> str:
@@ -117,6 +150,11 @@ class Scored:
     revision: int
     reward: float
     raw_total: float
+    verified: float | None = None
+    pnl: float | None = None
+    judged: float | None = None
+    reported: float | None = None
+    feedback: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +178,22 @@ class Wish:
     """The most trajectories, held-out ones included."""
     seed: int = 0
     holdout: float = 0.0
-    min_agents: int = 5
+    min_agents: int = MIN_AGENTS
+    """Different agents that make a group in a continuous world."""
+    min_attempts: int = MIN_ATTEMPTS
+    """Attempts at a task that make a group."""
+    ages: Mapping[str, int] = field(default_factory=dict)
+    """Policy → how many versions back it is from the one that training starts from, which is 0.
+    Those that are not named are foreign: nobody knows their age."""
+    max_age: int = 2
+    """Versions back beyond which a trajectory is stale."""
+    fill: int | None = None
+    """Trajectories that older policies may fill up to when the newest policy has fewer; None: as
+    many as are asked for."""
+    self_reported: bool = False
+    """Imitation: whether success by the agent's own word counts."""
+    min_score: float = 0.5
+    """Imitation: what counts as a success."""
     start: datetime | None = None
     end: datetime | None = None
     """Of the time at which a trajectory ended; both ends belong to it."""
@@ -184,6 +237,9 @@ def _tests(wish: Wish) -> list[tuple[LeftOut, Callable[[Candidate], bool]]]:
     ]
     if drop:
         tests.append((LeftOut.FOUND_BAD, lambda c: c.trajectory_id in drop))
+    ages, oldest = wish.ages, wish.max_age
+    if ages:
+        tests.append((LeftOut.STALE, lambda c: ages.get(c.model, 0) > oldest))
     if start is not None:
         tests.append((LeftOut.DATE, lambda c: c.ended < start))
     if end is not None:

@@ -47,11 +47,18 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """In the order in which training gets them."""
     domains: dict[str, int]
     groups: dict[str, int]
-    """Trajectories by window and scenario."""
+    """Trajectories by group."""
     tasks: int
     held_out_tasks: int
     left_out: dict[str, int]
     """Candidates that are not in it, by reason."""
+    policies: dict[str, int]
+    """Trained trajectories by the policy that acted."""
+    off_policy: float
+    """The share of the trained ones that another policy made than the one that training starts from;
+    0 when nobody knows that one."""
+    sources: dict[str, int]
+    """Who scored the groups, and how many."""
     reused: float
     """The share of the trained ones that the model's ancestors were trained on before."""
     earliest: datetime | None
@@ -98,10 +105,13 @@ def snapshot_of(
                 for member in members
             ],
             domains=_counts(member.domain for member in members),
-            groups=_counts(member.group for member in members),
+            groups=_counts(selection.groups.values()),
             tasks=len(tasks),
             held_out_tasks=len(tasks & selection.held_out),
             left_out=_sum(selection.left_out, left_out),
+            policies=_counts(member.model for member in trained),
+            off_policy=round(_off_policy(trained, wish), 6),
+            sources=dict(selection.sources),
             reused=round(_reused(trained), 6),
             earliest=min(ended, default=None),
             latest=max(ended, default=None),
@@ -139,6 +149,12 @@ def _balance(wish: Wish) -> dict[str, Any]:
     if wish.balance.shares is not None:
         return {"domain_shares": dict(wish.balance.shares)}
     return {"balance": "even"} if wish.balance.even else {}
+
+
+def _off_policy(trained: Sequence[Candidate], wish: Wish) -> float:
+    if not trained or not wish.ages:
+        return 0.0
+    return sum(wish.ages.get(member.model) != 0 for member in trained) / len(trained)
 
 
 def _reused(trained: Sequence[Candidate]) -> float:

@@ -4,16 +4,14 @@ Whole tasks are held out, never single trajectories: a model that trained on one
 has seen the task. Tasks that meet in a group stay on one side together, because a group is
 compared whole.
 
-| tasks apart | share × tasks | held out                                                   |
-|-------------|---------------|------------------------------------------------------------|
-| any         | 0             | nothing: nobody asked for it                               |
-| one         | any           | nothing: nothing would be left to train on                 |
-| several     | below ½       | nothing: the share is less than a task                     |
-| several     | else          | those whose lot falls below the share: half as many more   |
-|             |               | or less than the share at most, and never all              |
+| tasks apart | share | held out                                                          |
+|-------------|-------|-------------------------------------------------------------------|
+| any         | 0     | nothing: nobody asked for it                                      |
+| one         | any   | nothing: nothing would be left to train on                        |
+| several     | else  | those whose lot falls below the share, and never all              |
 
-A lot is a hash of the seed and the task. With the same seed, a task that was held out once is
-held out the next time too, however many others come.
+A lot is a hash of the task and of nothing else: a task that is held out once is held out in every
+cycle, by training and by validation alike, however many others come.
 """
 
 from __future__ import annotations
@@ -41,33 +39,36 @@ def lot(purpose: str, seed: int, name: str) -> float:
     return int.from_bytes(digest[:8]) / 2**64
 
 
-def hold_out(units: Iterable[Collection[str]], share: float, seed: int) -> Split:
+def is_held_out(task: str, share: float) -> bool:
+    """Whether this task is measured and never trained on, in every cycle.
+
+    >>> [task for task in map(str, range(30)) if is_held_out(task, 0.1)]
+    ['8', '11']
+    """
+    return lot("split", 0, task) < share
+
+
+def hold_out(units: Iterable[Collection[str]], share: float) -> Split:
     """Divide the tasks; each unit names the tasks that have to stay together.
 
-    >>> hold_out([["a"], ["b"]], 0.1, seed=0).sentence
-    'Nothing is held out: a share of 10 % of 2 tasks is less than one.'
-    >>> hold_out([["a"], ["b"], ["c"]], 0.3, seed=0).sentence
-    '1 of 3 tasks is held out.'
+    >>> hold_out([["a"], ["b"]], 0.0).sentence, hold_out([["a"]], 0.5).sentence
+    ('Nothing is held out, as asked.', 'Nothing is held out: nothing would be left to train on.')
+    >>> hold_out([[str(n)] for n in range(30)], 0.1).sentence
+    '2 of 30 tasks are held out.'
     """
     together = _together(units)
     count = len(together)
     tasks = sum(map(len, together))
-    wanted = int(share * count + 0.5)
     if not share > 0:
         return Split(frozenset(), "Nothing is held out, as asked.")
     if count < 2 or share >= 1:
         return Split(frozenset(), f"Nothing is held out: {_nothing_left(count, tasks)}")
-    if not wanted:
-        percent = f"{share:.0%}".replace("%", " %")
-        return Split(
-            frozenset(),
-            f"Nothing is held out: a share of {percent} of {count} tasks is less than one.",
-        )
-    order = sorted(together, key=lambda names: (lot("split", seed, names[0]), names[0]))
-    below = sum(lot("split", seed, names[0]) < share for names in order)
-    slack = wanted // 2
-    take = min(max(below, wanted - slack), wanted + slack, count - 1)
-    held = frozenset(name for names in order[:take] for name in names)
+    below = [names for names in together if is_held_out(names[0], share)]
+    if len(below) == count:
+        below.remove(max(below, key=lambda names: lot("split", 0, names[0])))
+    held = frozenset(name for names in below for name in names)
+    if not held:
+        return Split(held, f"Nothing is held out: chance holds out none of these {tasks} tasks.")
     return Split(
         held, f"{len(held)} of {tasks} tasks {'is' if len(held) == 1 else 'are'} held out."
     )

@@ -11,6 +11,7 @@ import msgspec
 from upswing.contracts import Trajectory
 from upswing.dataset.evaluation import is_evaluation
 from upswing.dataset.sift import Candidate, Remains
+from upswing.dataset.task import answers_of, is_continuous, task_of
 
 
 class _Named(msgspec.Struct):
@@ -57,6 +58,7 @@ def candidate_of(trajectory: Trajectory, remains: Remains) -> Candidate:
     """
     key = str(trajectory.trajectory_id)
     scored = remains.scored.get(key)
+    body = msgspec.to_builtins(trajectory)
     metadata, profile = trajectory.metadata, trajectory.subordinate_profile
     user = metadata.get("user_id")
     return Candidate(
@@ -64,7 +66,7 @@ def candidate_of(trajectory: Trajectory, remains: Remains) -> Candidate:
         agent_id=trajectory.agent_id,
         profile=profile if isinstance(profile, str) and profile else "main",
         domain=scored.domain if scored else trajectory.task_context.get("domain", "general"),
-        task_id=trajectory.task_context["task_id"],
+        task_id=task_of(body),
         window_id=scored.window_id if scored else "",
         scenario_id=scored.scenario_id if scored else "",
         ended=trajectory.end_timestamp.astimezone(UTC),
@@ -77,4 +79,12 @@ def candidate_of(trajectory: Trajectory, remains: Remains) -> Candidate:
         revision=scored.revision if scored else 0,
         reward=scored.reward if scored else None,
         raw_total=scored.raw_total if scored else 0.0,
+        model=metadata["model"],
+        continuous=is_continuous(body),
+        answers=answers_of(body),
+        verified=scored.verified if scored else None,
+        pnl=scored.pnl if scored else None,
+        judged=scored.judged if scored else None,
+        reported=scored.reported if scored else None,
+        feedback=scored.feedback if scored else None,
     )

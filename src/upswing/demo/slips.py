@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from upswing.worlds.world import Observation, Outcome, Task, World
+from upswing.worlds.world import Observation, Outcome, Task, World, third_split
 
 EVERY = 24
 """One task of so many has a slip."""
@@ -52,6 +52,10 @@ class Slips:
     @property
     def held_out(self) -> Any:
         return self.inside.held_out
+
+    @property
+    def test(self) -> Any:
+        return third_split(self.inside)
 
     def reset(self, task: Task) -> Told:
         return Told(task, self.inside.reset(task))

@@ -7,8 +7,10 @@
 | a newer model        | Skip        | Skip           |
 | an older, early      | Wait        | Replace        |
 | an older, last step  | Wait        | Wait           |
+| an older, unproven   | Replace     | Replace        |
 
 A canary at its last step has most of its evidence together; it is decided before anything replaces it.
+One that was not shown to be better and waits for an operator's word keeps nobody waiting.
 Of several that wait, the newest goes next and the others are passed over: `Skip`.
 """
 
@@ -28,6 +30,8 @@ class Contender(Struct, frozen=True):
     model_id: str
     version: int
     last_step: bool = False
+    unproven: bool = False
+    """It waits for an operator's word, because it was not shown to be better."""
 
 
 class Begin(Struct, frozen=True, tag="begin"):
@@ -59,6 +63,8 @@ def receive(newcomer: Contender, running: Contender | None, policy: Policy = "wa
         return Skip(f"{new} is on its way already.")
     if not newcomer.version > running.version:
         return Skip(f"{old} is newer than {new} and on its way.")
+    if running.unproven:
+        return Replace(f"{new} takes the place of {old}, which nobody approved.")
     if running.last_step:
         return Wait(f"{new} waits: {old} is at its last step.")
     if policy == "replace":

@@ -5,6 +5,8 @@
 | its checkpoint cannot be served          | failed                 | a person is called                    |
 | validation: fail, inconclusive           | failed, undecided      | a person is called                    |
 | validation: pass, but not better         | aborted                | a person is called                    |
+| validation: pass, not shown to be better | passed                 | its rollout waits for a person's word |
+| training did not change it               | failed                 | it is not validated                   |
 | validation: pass                         | passed                 | its rollout begins, or waits          |
 | the baseline changed meanwhile           | is validated again     |                                       |
 | nobody could prove it just now           | is validated again     | later; after five times: undecided    |
@@ -42,6 +44,8 @@ from upswing.ports_rollout import Audit, Incident, ModelMove, Superseded
 log = logging.getLogger(__name__)
 Prove = Callable[[str, str], Awaitable[ValidationReport]]
 """(candidate, current) → what came of it; both are served."""
+Unchanged = Callable[[ModelRow], Awaitable[bool]]
+"""Whether training said of its model that nothing in it has changed."""
 REGISTERED = "registered-"
 """How the job of a model begins that training did not make."""
 _TRIES = 5
@@ -53,8 +57,11 @@ _WORDS = {"pass": Model.PASSED, "fail": Model.FAILED, "inconclusive": Model.UNDE
 class Arrivals:
     """Proves what is new, and lets it begin."""
 
-    def __init__(self, ledger: Ledger, loads: Loads, prove: Prove) -> None:
+    def __init__(
+        self, ledger: Ledger, loads: Loads, prove: Prove, unchanged: Unchanged | None = None
+    ) -> None:
         self._ledger, self._loads, self._prove = ledger, loads, prove
+        self._unchanged = unchanged
         self.proving: str | None = None
         self._tries: dict[str, int] = {}
         self._later: dict[str, datetime] = {}
@@ -114,6 +121,10 @@ class Arrivals:
     async def _proved(self, row: ModelRow, current: str) -> None:
         name = row.model_id
         try:
+            if await self._is_unchanged(row):
+                judged = self._judged(row, current, "", "no_change", (), None)
+                await self._settle(replace(judged, changed=False), Model.FAILED, None)
+                return
             await self._loads.there(current)
             await self._loads.there(name)
             report = await self._prove(name, current)
@@ -134,7 +145,13 @@ class Arrivals:
         told = report.improvement.estimate if report.improvement else None
         sound = told if told is not None and math.isfinite(told) else None
         judged = self._judged(row, current, report.run_id, report.word, report.reasons, sound)
+        judged = replace(judged, shown=is_shown(report))
         await self._settle(judged, _WORDS[report.word], report)
+
+    async def _is_unchanged(self, row: ModelRow) -> bool:
+        """What was registered by hand is validated in any case."""
+        by_hand = row.job_id.startswith(REGISTERED)
+        return not by_hand and self._unchanged is not None and await self._unchanged(row)
 
     async def _again(self, row: ModelRow, current: str, error: Exception) -> None:
         """Later, and not for ever."""
@@ -172,6 +189,7 @@ class Arrivals:
                         ModelMove(judged.model_id, Model.ABORTED.value, (Model.PASSED.value,))
                     )
                 reason = "not_better" if state is Model.PASSED else f"validation_{judged.word}"
+                reason = reason if judged.changed else "no_change"
                 why = " ".join((strategy.sentence, *judged.reasons))
                 ledger.alert(reason, judged.model_id, why)
                 incident = ledger.incident(None, judged.model_id, reason, why, judged)
@@ -189,6 +207,8 @@ class Arrivals:
                 "%s: %s", judged.model_id, strategy.sentence,
                 extra={"action": "validated", "model": judged.model_id},
             )  # fmt: skip
+            if not strategy.shown:
+                ledger.alert("needs_approval", judged.model_id, strategy.sentence)
             await ledger.carry_out((rollout,), decisions=(decision,))
             await self.turn()
 
@@ -313,6 +333,12 @@ class Arrivals:
             await ledger.carry_out((after,), decisions=decisions, by=by, audit=audit)
 
 
+def is_shown(report: ValidationReport) -> bool:
+    """Whether the whole interval of the improvement lies above 0."""
+    lower = report.improvement.lower if report.improvement else None
+    return lower is not None and lower > 0
+
+
 def _queue(standing: Standing, queued: tuple[Rollout, ...]) -> Queue:
     return Queue(tuple(_contender(standing, each.model_id) for each in queued))
 
@@ -324,4 +350,5 @@ def _contender(standing: Standing, model_id: str) -> Contender:
 def _running(standing: Standing, rollout: Rollout) -> Contender:
     """What an operator holds is not replaced, like a canary at its last step."""
     last = rollout.state is State.PAUSED or bool(rollout.canary and rollout.canary.last)
-    return Contender(rollout.model_id, standing.version(rollout.model_id), last)
+    unproven = rollout.state is State.AWAITING and not rollout.strategy.shown
+    return Contender(rollout.model_id, standing.version(rollout.model_id), last, unproven)

@@ -46,6 +46,10 @@ class Judged(Struct, frozen=True, tag="judged"):
     reasons: tuple[str, ...]
     improvement: float | None
     boldness: Boldness
+    shown: bool = True
+    """The whole interval of the improvement lies above 0."""
+    changed: bool = True
+    """Training moved it; one that it did not move is not validated."""
 
 
 class Arrived(Struct, frozen=True, tag="arrived"):
@@ -110,7 +114,10 @@ class Refusal(Struct, frozen=True):
 
 def strategy_of(judged: Judged) -> Strategy:
     """Without a passed validation nothing ships, whatever else is known."""
-    return choose(judged.improvement, judged.boldness, passed=judged.word == "pass")
+    return choose(
+        judged.improvement, judged.boldness, passed=judged.word == "pass",
+        shown=judged.shown, changed=judged.changed,
+    )  # fmt: skip
 
 
 def reception_of(arrived: Arrived) -> Reception:

@@ -5,11 +5,13 @@
 | 0.15 or more                     | blue-green: all traffic at once, the old model stands by    |
 | 0.05 or more                     | canary, from the usual initial share (10 %)                 |
 | 0 or more                        | canary, from 5 %                                            |
+| 0 or more, but not shown         | canary, from 5 %, once an operator approves                 |
 | less than 0                      | abort                                                       |
 | NaN, infinite, beyond 1, missing | abort                                                       |
 
 Scores lie between 0 and 1, so an improvement beyond 1 is a mistake of whoever measured it. Without a
-passed validation the answer is abort, whatever the improvement; an abort calls a person. A policy may
+passed validation the answer is abort, whatever the improvement; an abort calls a person. An improvement
+is shown when its whole interval lies above 0: what may be chance never ships by itself. A policy may
 name one strategy for all that would ship, forbid blue-green, or ask for a person's approval first.
 """
 
@@ -46,6 +48,8 @@ class Gradual(Struct, frozen=True, tag="canary"):
     share: float
     sentence: str
     approval: bool = False
+    shown: bool = True
+    """Whether it was shown to be better; if not, a newer model need not wait for it."""
 
 
 class BlueGreen(Struct, frozen=True, tag="blue_green"):
@@ -53,6 +57,7 @@ class BlueGreen(Struct, frozen=True, tag="blue_green"):
 
     sentence: str
     approval: bool = False
+    shown: bool = True
 
 
 class Immediate(Struct, frozen=True, tag="immediate"):
@@ -60,6 +65,7 @@ class Immediate(Struct, frozen=True, tag="immediate"):
 
     sentence: str
     approval: bool = False
+    shown: bool = True
 
 
 class Abort(Struct, frozen=True, tag="abort"):
@@ -73,16 +79,23 @@ Strategy = Gradual | BlueGreen | Immediate | Abort
 
 
 def choose(
-    improvement: float | None, boldness: Boldness | None = None, *, passed: bool = True
-) -> Strategy:
+    improvement: float | None, boldness: Boldness | None = None, *, passed: bool = True,
+    shown: bool = True, changed: bool = True,
+) -> Strategy:  # fmt: skip
     """How a model of this improvement goes out.
+
+    `shown`: the whole interval of the improvement lies above 0. `changed`: training moved the model.
 
     >>> choose(0.04).sentence
     'It is better by 0.040, less than 0.05: a canary from 5 %.'
+    >>> choose(0.0, shown=False).sentence
+    'It is better by 0.000, which may be chance: a canary from 5 %, once an operator approves.'
     >>> choose(float("nan")).sentence
     'Its improvement is nan, which is no difference of two scores: it does not ship.'
     """
     policy = boldness or Boldness()
+    if not changed:
+        return Abort("Training did not change it: it is not validated, and does not ship.")
     if not passed:
         return Abort("Its validation did not pass: it does not ship.")
     if improvement is None:
@@ -94,7 +107,19 @@ def choose(
         )
     if not improvement >= 0:
         return Abort(f"It is worse by {-improvement:.3f}: it does not ship.")
+    if not shown:
+        return _unproven(improvement, policy)
     return _shipping(improvement, policy)
+
+
+def _unproven(improvement: float, policy: Boldness) -> Gradual:
+    """Whatever the policy is, what may be chance waits for a person, and begins with little."""
+    share = min(CAUTIOUS, policy.initial)
+    sentence = (
+        f"It is better by {improvement:.3f}, which may be chance: "
+        f"a canary from {share * 100:g} %, once an operator approves."
+    )
+    return Gradual(share, sentence, approval=True, shown=False)
 
 
 def _shipping(improvement: float, policy: Boldness) -> Shipping:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from upswing.errors import Reason, Rejected
+from upswing.gateway.explore import warmed
 
 _EPISODE_FIELDS = ("tensorzero::episode_id", "episode_id")
 """Ours and TensorZero's, unknown to model servers: they are not passed on."""
@@ -56,19 +57,30 @@ def read_asked(body: bytes) -> Asked:
     return asked
 
 
-def forwarded(body: bytes, asked: Asked, name: str, extra: Mapping[str, Any]) -> bytes:
-    """The body for a server that calls the model `name`.
+def forwarded(
+    body: bytes,
+    asked: Asked,
+    name: str,
+    extra: Mapping[str, Any],
+    temperature: float | None = None,
+) -> bytes:
+    """The body for a server that calls the model `name`; `temperature` is what it explores at.
 
     >>> body = b'{"model":"a", "messages":[ ], "seed":1.50}'
     >>> forwarded(body, read_asked(body), "a", {}) is body
     True
     >>> forwarded(body, read_asked(body), "b", {"logprobs": True, "seed": 2})
     b'{"model":"b","messages":[ ],"seed":1.50,"logprobs":true}'
+    >>> cold = b'{"model":"a","messages":[],"temperature":0}'
+    >>> forwarded(cold, read_asked(cold), "a", {}, temperature=0.7)
+    b'{"model":"a","messages":[],"temperature":0.7}'
     """
     named = asked.episode_id is not None or asked.their_episode_id is not None
-    if asked.model == name and not extra and not named:
+    if asked.model == name and not extra and not named and temperature is None:
         return body
     fields = _FIELDS.decode(body)
+    if temperature is not None and (warm := warmed(fields.get("temperature"), temperature)):
+        fields["temperature"] = warm
     fields["model"] = _raw(name)
     if named:
         for field in _EPISODE_FIELDS:

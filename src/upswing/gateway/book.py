@@ -94,6 +94,8 @@ class Episode:
     """Something was heard and not kept."""
     ended: bool = False
     outcome: Any = None
+    temperature: float | None = None
+    """What it explores at; None: as its client wants it."""
     seat: tuple[Table, Choice] | None = None
     """Who answers while this table holds."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from time import monotonic
 from uuid import UUID
 
+from upswing.config import ExploreConfig
+from upswing.dataset.evaluation import is_practice
 from upswing.errors import Misuse, Rejected
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.asked import Asked, read_asked
@@ -13,6 +15,7 @@ from upswing.gateway.book import Episode, Heard, line_of
 from upswing.gateway.client_service import Client, Request
 from upswing.gateway.episodes import Sign, Source, sign_of, user_of
 from upswing.gateway.exchange_service import Exchange
+from upswing.gateway.explore import exploring
 from upswing.gateway.faults import Fault, tells_of_the_model
 from upswing.gateway.keys import NOBODY, Keys
 from upswing.gateway.limits import Limits
@@ -35,7 +38,9 @@ class Chat:
     def __init__(
         self, *, limits: Limits, allowance: Allowance, keys: Keys, traffic: Traffic, ways: Ways,
         recorder: Recorder, tally: Tally, new_id: Callable[[], UUID],
+        explore: ExploreConfig | None = None,
     ) -> None:  # fmt: skip
+        self._explore = explore
         self.limits, self.allowance = limits, allowance
         self._keys, self._traffic, self._ways = keys, traffic, ways
         self._recorder, self._tally, self._new_id = recorder, tally, new_id
@@ -107,6 +112,7 @@ class Chat:
             for other in book.followed(line, sign.source):
                 recorder.end(other, "next")
             episode = _opened(str(self._new_id()), owner, sign, line, asked, request)
+            episode.temperature = exploring(episode.trajectory_id, self._explore)
             book.open(episode)
         else:
             book.touch(episode, request.at)
@@ -152,7 +158,7 @@ class Chat:
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
-        if episode.named or episode.chosen != chosen:
+        if episode.named or episode.chosen != chosen or is_practice(episode.about):
             return False
         beside = exchange.chosen.model.backend == self.baseline().model.backend
         return tells_of_the_model(exchange.fault, beside_baseline=beside)

@@ -82,7 +82,7 @@ class Exchange:
     def begin(self, *, fresh: bool = False) -> None:
         """Ask the model that was chosen."""
         model = self.choice.model
-        body = forwarded(self.body, self.asked, model.name, model.extra)
+        body = forwarded(self.body, self.asked, model.name, model.extra, self.episode.temperature)
         way = self._house.way(model)
         limits = self._house.limits
         self.deadline = self._house.now() + limits.connect_seconds + model.timeout_seconds + 1

@@ -3,7 +3,7 @@
 | TensorZero's `metric_name` | `value`               | feedback.v1                              |
 |----------------------------|-----------------------|------------------------------------------|
 | `comment`                  | text                  | `comment`                                |
-| `demonstration`            | text, or the answer   | `correction`, the answer as its comment  |
+| `demonstration`            | text, or the answer   | `demonstration`, the answer as its comment |
 | `rating`, `stars`          | 1 to 5                | `rating`                                 |
 | any                        | true, false           | `thumbs_up`, `thumbs_down`               |
 | any                        | 0 to 1                | `rating`, from 1 at 0 to 5 at 1          |
@@ -72,7 +72,7 @@ def _meaning(name: str, value: Any) -> Tree:
             return {"type": "comment", "comment": value}
         case _ if name == "demonstration" and value is not None:
             told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            return {"type": "correction", "comment": told}
+            return {"type": "demonstration", "comment": told}
         case bool():
             return {"type": "thumbs_up" if value else "thumbs_down"}
         case int() | float() if name in _STARS and value in {1, 2, 3, 4, 5}:

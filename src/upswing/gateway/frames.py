@@ -71,6 +71,8 @@ class EpisodeFrame(msgspec.Struct, frozen=True, kw_only=True):
     outcome: bytes = b"null"
     """JSON: what the client says at the end."""
     prices: dict[str, Price] = {}
+    temperature: float | None = None
+    """What it explored at; None: it was asked for as its client wanted."""
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):

@@ -18,7 +18,6 @@ from msgspec import Raw
 
 from upswing.errors import Reason, Rejected
 from upswing.gateway.answers import Answer, read_answer
-from upswing.gateway.episodes import beginning
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Price
 from upswing.gateway.talk import action_of, instructions_of, observation_of, result_of
 
@@ -26,6 +25,7 @@ Tree = dict[str, Any]
 FROM_CLIENT = (
     "window_id", "window_hours", "scenario_id", "is_evaluation", "environment", "test_results",
     "linter_results", "security_scan", "ground_truth", "infra_error", "outcome",
+    "purpose",
 )  # fmt: skip
 """Keys of the trajectory's metadata that a client may give, with a request or at the end."""
 
@@ -33,6 +33,7 @@ FROM_CLIENT = (
 class _Request(msgspec.Struct):
     messages: Raw
     temperature: float | None = None
+    top_p: float | None = None
     tools: list[Any] | None = None
 
 
@@ -69,7 +70,8 @@ def trajectory_of(frame: EpisodeFrame) -> Tree:
         "end_timestamp": _time(ended),
         "turns": _told(turns, requests[0]),
         "task_context": {
-            "task_id": frame.task_id or f"conversation-{beginning(requests[0].messages)}",
+            # Whoever names no task gets a hash of the redacted request at the door.
+            "task_id": frame.task_id or frame.trajectory_id,
             "instructions": instructions_of([m for m in opening if isinstance(m, dict)]),
         },
         "metadata": _metadata(frame, turns, requests),
@@ -134,7 +136,12 @@ def _told(turns: Sequence[_Turn], request: _Request) -> list[Tree]:
 def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_Request]) -> Tree:
     said = msgspec.json.decode(frame.about)
     outcome = msgspec.json.decode(frame.outcome)
-    temperature = requests[0].temperature
+    temperature, top_p, explored = requests[0].temperature, requests[0].top_p, False
+    if (
+        frame.temperature is not None
+        and (1.0 if temperature is None else temperature) < frame.temperature
+    ):
+        temperature, explored = frame.temperature, True
     mixed = len(frame.models) > 1
     return {
         **{key: said[key] for key in FROM_CLIENT if key in said},
@@ -144,6 +151,8 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         "episode_id": frame.episode_id,
         **({"user_id": frame.user_id} if frame.user_id else {}),
         **({"temperature": temperature} if temperature is not None and 0 <= temperature <= 2 else {}),
+        **({"explored": True} if explored else {}),
+        **({"top_p": top_p} if top_p is not None and 0 < top_p < 1 else {}),
         "total_tokens": sum(t.answer.prompt_tokens + t.answer.completion_tokens for t in turns),
         "total_cost_usd": sum(_cost(t, frame.prices.get(t.heard.model_id)) for t in turns),
         "latency_ms": [round(turn.heard.ms, 3) for turn in turns],

@@ -167,6 +167,7 @@ class Recorder:
             rollout=episode.rollout, chains=chains, models=episode.models,
             failures=episode.failures, broken=bool(episode.failed), named=episode.named, user_id=episode.user_id,
             task_id=episode.task_id, about=_about(episode.about), outcome=msgspec.json.encode(episode.outcome),
+            temperature=episode.temperature,
             prices={name: Price(m.prompt_price, m.completion_price) for name, m in models.items()},
         ))  # fmt: skip
 

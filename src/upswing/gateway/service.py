@@ -17,6 +17,7 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from upswing.config import ExploreConfig
 from upswing.errors import Misuse, Transient
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.chat_service import Chat
@@ -55,7 +56,7 @@ class Gateway:
         limits: Limits = _DEFAULT_LIMITS, keys: Mapping[str, str] | None = None,
         admin_token: str | None = None, backend_keys: Mapping[str, str] | None = None,
         keeper: Keeper | None = None, desk: Desk | None = None, pins: PinBoard | None = None,
-        training_url: str | None = None,
+        training_url: str | None = None, explore: ExploreConfig | None = None,
     ) -> None:  # fmt: skip
         """`keys`: a client's key → its name; none: everybody who reaches the port may ask.
 
@@ -75,7 +76,7 @@ class Gateway:
         self.keys = known = Keys(keys or {})
         self._chat = Chat(
             limits=limits, allowance=allowance, keys=known, traffic=self.traffic, ways=self._ways,
-            recorder=self.recorder, tally=self.tally, new_id=new_id,
+            recorder=self.recorder, tally=self.tally, new_id=new_id, explore=explore,
         )  # fmt: skip
         endings = Endings(self.recorder, keeper, limits, clock=clock, new_id=new_id)
         self._registry = CollectorRegistry()

@@ -10,6 +10,8 @@ import msgspec
 
 from upswing.contracts import TrainingStatus, encode
 from upswing.contracts.schema import schema
+from upswing.contracts.training import Algorithm
+from upswing.dataset.groups import Learnable
 from upswing.errors import Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.openapi import inline
@@ -31,13 +33,13 @@ from upswing.http.training_types import (
     span,
     start_schema,
 )
-from upswing.ports import Job, ModelRow, Pool
+from upswing.ports import Job, ModelRow
 from upswing.train.jobs import BECOMES
-from upswing.train.service import Desk
+from upswing.train.service import Current, Desk
 from upswing.train.wish import MAX_BYTES
 from upswing.trigger.decide import Train
 from upswing.trigger.inputs import Manual
-from upswing.trigger.ready import Minimums, minimums_for, readiness
+from upswing.trigger.ready import Minimums, readiness
 from upswing.trigger.service import Trigger
 
 
@@ -54,9 +56,13 @@ class ModelStore(Protocol):
         self, deployed_since: datetime | None = None, limit: int = 1000
     ) -> list[ModelRow]: ...
 
+    async def serving(self) -> ModelRow | None: ...
+
 
 class Counts(Protocol):
-    async def pool(self, min_agents: int) -> Pool: ...
+    async def learnable(
+        self, base: str | None = None, *, min_agents: int, min_attempts: int
+    ) -> Learnable: ...
 
     async def collected_since(self, since: datetime) -> int: ...
 
@@ -114,8 +120,9 @@ class Training:
         if only not in {"true", "false"}:
             raise Rejected(Reason.SCHEMA, "`only_if_ready` is true or false.")
         placed = await self._desk.by_http(
-            request.body, _requester(request), missing=self._missing if only == "true" else None
-        )
+            request.body, _requester(request), missing=self._missing if only == "true" else None,
+            current=self._current,
+        )  # fmt: skip
         told = JobStarted(placed.taken.value, placed.job_id, placed.status, placed.sentence)
         return answer(202, told)
 
@@ -154,8 +161,9 @@ class Training:
         """The second guide's status."""
         minimums = self._trigger.policy.rules.minimums
         day = await self._counts.collected_since(self._clock() - timedelta(hours=24))
-        pool = await self._counts.pool(minimums.agents)
-        state = readiness(pool, minimums)
+        rules = self._trigger.policy.rules
+        there = await self._learnable(minimums)
+        state = readiness(there, minimums, rules.algorithm)
         models, active = await self._models.list(), await self._jobs.active()
         done = await self._jobs.list("completed", limit=1)
         now = next((job for job in active if job.state == "running"), active[0] if active else None)
@@ -175,17 +183,41 @@ class Training:
             "readiness": {
                 "ready": state.ready,
                 "reason": state.reason,
-                "stats": {"totalTrajectories": pool.trajectories, "scenarioGroups": pool.groups},
+                "stats": {
+                    "totalTrajectories": there.trajectories,
+                    "scenarioGroups": there.groups,
+                    "usableGroups": there.usable,
+                    "flatGroups": there.flat,
+                    "identicalGroups": there.identical,
+                    "statedOutcomes": there.told,
+                },
+                "algorithm": state.algorithm,
+                "why": state.why,
             },
         }
         return answer(200, tree)
 
-    async def _missing(self, algorithm: str, agents: int) -> str | None:
+    async def _missing(self, algorithm: Algorithm, agents: int, attempts: int) -> str | None:
         """What this way to train needs and there is not."""
         usual = self._trigger.policy.rules.minimums
-        minimums = minimums_for(algorithm, Minimums(usual.trajectories, usual.groups, agents))
-        state = readiness(await self._counts.pool(agents), minimums)
+        minimums = Minimums(usual.trajectories, usual.groups, agents, attempts)
+        state = readiness(await self._learnable(minimums), minimums, algorithm)
         return None if state.ready else state.reason
+
+    async def _current(self) -> Current:
+        """What a request means that names neither an algorithm nor what to start from."""
+        rules = self._trigger.policy.rules
+        fits = rules.algorithm
+        if fits is None:
+            fits = readiness(await self._learnable(rules.minimums), rules.minimums).algorithm
+        serving = await self._models.serving()
+        return Current(fits, serving.job_id if serving is not None else None)
+
+    async def _learnable(self, minimums: Minimums) -> Learnable:
+        base = self._trigger.policy.rules.base_model
+        return await self._counts.learnable(
+            base, min_agents=minimums.agents, min_attempts=minimums.attempts
+        )
 
     def _since(self, request: Request, name: str) -> datetime | None:
         text = request.query.get(name)

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from upswing.contracts import Feedback, Reward, Trajectory
+from upswing.dataset.outcome import NOT_STATED, Outcome, outcome_of
 from upswing.ports import LintReport, StoredTrajectory
 from upswing.reward.baseline import Method, Window
 from upswing.reward.completion import completion
 from upswing.reward.efficiency import efficiency
-from upswing.reward.opinion import opinion
+from upswing.reward.opinion import opinion, voiced
 from upswing.reward.plugins import Plugin, ask
 from upswing.reward.quality import quality
 from upswing.reward.score import Score
@@ -67,6 +68,10 @@ class Assessed:
     """Plugins that gave no score, and why."""
     clock: str | None = None
     """A sentence when the agent's clock and ours disagree."""
+    outcome: Outcome = NOT_STATED
+    """How well it went, and who says so."""
+    feedback: float | None = None
+    """What users say; None when nobody has spoken."""
 
 
 def assess(
@@ -83,11 +88,12 @@ def assess(
     known = row.admitted
     facts = facts_of(trajectory, known.domain, known.complexity)
     others = ask(rules.plugins, trajectory)
+    outcome, users = outcome_of(trajectory.metadata), opinion(said)
     scores: dict[str, Score | None] = {
         "task_completion": completion(trajectory),
         "efficiency": efficiency(trajectory, memory.statistics.of(known.domain, known.complexity)),
         "code_quality": quality(trajectory, lint),
-        "user_feedback": opinion(said),
+        "user_feedback": users,
         **others.scores,
     }
     total = combine(scores, rules.weights, memory.windows, rules.method)
@@ -97,6 +103,11 @@ def assess(
         "scenario_id": known.scenario_id,
         "agent_id": known.agent_id,
         **({"infra_error": True} if known.infra_error else {}),
+        **(
+            {}
+            if outcome.value is None
+            else {"outcome": {"value": outcome.value, "said_by": outcome.said_by}}
+        ),
         **({"clock": clock} if clock else {}),
     }
     return Assessed(
@@ -107,6 +118,8 @@ def assess(
         infra_error=known.infra_error,
         failures=others.failures,
         clock=clock,
+        outcome=outcome,
+        feedback=voiced(users),
     )
 
 

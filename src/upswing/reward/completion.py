@@ -25,17 +25,10 @@ from itertools import pairwise
 from typing import Any
 
 from upswing.contracts import Trajectory, Turn
-from upswing.contracts.steps import number
+from upswing.dataset.outcome import read_outcome, status_word
 from upswing.reward.score import Score
 
 WEIGHT = 0.40
-
-STATUS = {
-    **dict.fromkeys(("completed", "complete", "success", "succeeded", "successful", "done", "solved", "passed", "true"), "completed"),
-    **dict.fromkeys(("partial", "partially_completed", "partial_success", "incomplete", "in_progress"), "partial"),
-    **dict.fromkeys(("failed", "failure", "fail", "error", "timeout", "timed_out", "aborted", "cancelled", "canceled", "abandoned", "false"), "failed"),
-}  # fmt: skip
-"""The words agents use, and what they mean."""
 
 CORRECTION = re.compile(
     r"(?:no\s*[,.!;:—-]|no\s+(?:that|this|it|you|i|not)\b|nope\b|wrong\b|incorrect\b|not (?:what|quite|right|correct)\b"
@@ -53,7 +46,8 @@ _ERROR_COST, _CORRECTION_COST, _CORRECTIONS = 0.3, 0.2, 2
 def completion(trajectory: Trajectory) -> Score:
     """How much of the task is done."""
     told = trajectory.metadata.get("outcome")
-    status, share, notes = _reported(told)
+    stated = read_outcome(told)
+    status, share, notes = stated.status, stated.share, stated.notes
     note = f" ({'; '.join(notes)}.)" if notes else ""
     if status is None and share is not None:
         status = "completed" if share == 1 else "partial" if share else "failed"
@@ -83,30 +77,6 @@ def completion(trajectory: Trajectory) -> Score:
 
 def _credit(share: float | None) -> float:
     return 0.5 if share is None else 0.5 + share / 2
-
-
-def _reported(told: Any) -> tuple[str | None, float | None, list[str]]:
-    """(status, share, what was not understood)."""
-    if told is None:
-        return None, None, []
-    if not isinstance(told, dict):
-        told = {"status": told}
-    word, share = told.get("status", told.get("success")), told.get("share")
-    notes = []
-    status = STATUS.get(_word(word))
-    if status is None and word is not None:
-        notes.append("the reported status is not one we know")
-    known = number(share)
-    if share is not None and (known is None or not 0 <= known <= 1):
-        notes.append("the reported share is not between 0 and 1, so it is left out")
-        known = None
-    return status, known, notes
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, str | bool):
-        return str(value)[:40].strip().lower().replace("-", "_").replace(" ", "_")
-    return ""
 
 
 def _derived(trajectory: Trajectory, note: str) -> Score:
@@ -149,7 +119,7 @@ def _done(subtask: Any) -> bool | None:
     for key in _DONE_KEYS:
         if isinstance(subtask.get(key), bool):
             return bool(subtask[key])
-    status = STATUS.get(_word(subtask.get("status")))
+    status = status_word(subtask.get("status"))
     return None if status is None else status == "completed"
 
 

@@ -18,11 +18,10 @@ from upswing.contracts import Reward
 from upswing.contracts.outcome import Outcome
 from upswing.contracts.reward import Component
 from upswing.contracts.steps import window_of
+from upswing.dataset.groups import MIN_ATTEMPTS
 from upswing.ports import JudgedGroup, ScoredMember, StoredTrajectory
 from upswing.reward.judge import Ask, Budget, Cache, Group, Policy, judge_group
 from upswing.reward.metrics import RewardMetrics
-from upswing.reward.outcome_judge import NAME as OUTCOME
-from upswing.reward.outcome_judge import rank
 from upswing.reward.outcomes import merge, outcome_of
 from upswing.reward.prompt import Attempt
 from upswing.reward.verdict import GroupVerdict, Spend
@@ -35,7 +34,9 @@ GRACE = timedelta(minutes=5)
 class Ledger(Protocol):
     async def of_window(self, window_id: str) -> list[Outcome]: ...
 
-    async def unjudged(self, before: str, least: int, limit: int = 50) -> list[tuple[str, str]]: ...
+    async def unjudged(
+        self, before: str, min_agents: int, min_attempts: int, limit: int = 50
+    ) -> list[tuple[str, str]]: ...
 
     async def judged(self, group: JudgedGroup, now: datetime) -> None: ...
 
@@ -65,7 +66,7 @@ class Changes(Protocol):
 
 
 class Bench:
-    """Judges groups: with a model when one is configured, else by the world's own numbers."""
+    """Judges groups with a model. Without one nobody judges: outcomes score their groups themselves."""
 
     def __init__(
         self,
@@ -100,8 +101,10 @@ class Bench:
 
     async def judge_ended_windows(self) -> int:
         """Deal with every group whose window is over; how many."""
+        if self._ask is None or self._policy is None:
+            return 0
         open_window = window_of(self._clock() - GRACE, self._window_hours)
-        due = await self._ledger.unjudged(open_window, self._min_agents)
+        due = await self._ledger.unjudged(open_window, self._min_agents, MIN_ATTEMPTS)
         for window_id, scenario_id in due:
             await self.judge(window_id, scenario_id)
         return len(due)
@@ -110,10 +113,7 @@ class Bench:
         """One group: its verdict beside the rewards, and a line in the ledger."""
         members = await self._groups.group(window_id, scenario_id)
         sound = [each for each in members if not each.infra_error]
-        if self._ask is None or self._policy is None:
-            verdict = rank(sound)
-        else:
-            verdict = await self._by_model(window_id, scenario_id, sound)
+        verdict = await self._by_model(window_id, scenario_id, sound)
         for trajectory_id, score in verdict.scores.items():
             await self._beside(trajectory_id, score, verdict)
         spend = verdict.spend
@@ -129,8 +129,8 @@ class Bench:
     async def _by_model(
         self, window_id: str, scenario_id: str, members: Sequence[ScoredMember]
     ) -> GroupVerdict:
-        assert self._ask is not None  # noqa: S101 - asked by the caller
-        assert self._policy is not None  # noqa: S101
+        if self._ask is None or self._policy is None:
+            return GroupVerdict.unjudged("none", "No judge is configured.")
         attempts = []
         for member in members:
             stored = await self._trajectories.trajectory(member.trajectory_id)
@@ -157,10 +157,9 @@ class Bench:
             reasoning=why,
             raw_data={"judge": verdict.judge},
         )
-        by_model = verdict.judge != OUTCOME
         about: dict[str, Any] = {
             "judge": {"name": verdict.judge, "score": score, "reason": verdict.reason},
-            **({"evaluation_method": "model-based"} if by_model else {}),
+            "evaluation_method": "model-based",
         }
         await self._rewarder.change(
             reward, {"judge": component}, cause="judge", metadata=about, judge_score=score

@@ -5,6 +5,7 @@
 | thumbs up, down       | 1.0, 0.0                     |
 | rating of 1 … 5 stars | 0.0, 0.25, 0.5, 0.75, 1.0    |
 | correction            | 0.2                          |
+| demonstration         | 0.2                          |
 | abandoned             | 0.0                          |
 | comment               | no vote                      |
 | nothing               | 0.5                          |
@@ -25,7 +26,13 @@ from upswing.reward.score import Score
 
 WEIGHT = 0.25
 NEUTRAL = 0.5
-WORDS = {"thumbs_up": 1.0, "thumbs_down": 0.0, "correction": 0.2, "abandoned": 0.0}
+WORDS = {
+    "thumbs_up": 1.0,
+    "thumbs_down": 0.0,
+    "correction": 0.2,
+    "demonstration": 0.2,
+    "abandoned": 0.0,
+}
 
 
 def opinion(feedback: Iterable[Feedback]) -> Score:
@@ -45,6 +52,11 @@ def opinion(feedback: Iterable[Feedback]) -> Score:
     value = min(1.0, max(0.0, round(sum(votes) / len(votes), 12)))
     data = {"voices": len(votes), "words": dict(sorted(said.items()))}
     return Score(value, "human", f"Users said: {told}.", data)
+
+
+def voiced(score: Score) -> float | None:
+    """An opinion that somebody has; None when it is neutral because nobody spoke."""
+    return score.value if score.raw_data.get("voices") else None
 
 
 def vote_of(word: Feedback) -> float | None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from upswing.contracts import Trajectory
 from upswing.contracts.steps import number
+from upswing.dataset.outcome import tests_passed
 from upswing.ports import LintReport
 from upswing.reward.score import Score
 
@@ -70,7 +71,7 @@ def _score(
 def _reported(trajectory: Trajectory) -> tuple[dict[str, float], list[str]]:
     readers: dict[str, tuple[str, Callable[[Any], float | None]]] = {
         "linter": ("linter_results", read_linter),
-        "tests": ("test_results", read_tests),
+        "tests": ("test_results", tests_passed),
         "security": ("security_scan", read_security),
     }
     parts: dict[str, float] = {}
@@ -126,25 +127,6 @@ def _of_violations(count: float, lines: float | None) -> float | None:
     if count < 0 or (lines is not None and lines <= 0):
         return None
     return _clamp(1 - 0.05 * count if lines is None else 1 - count / lines)
-
-
-def read_tests(told: Any) -> float | None:
-    """The share of tests that passed, or None.
-
-    >>> read_tests({"passed": 3, "failed": 1}), read_tests({"passed": 3, "total": 4}), read_tests({"pass_rate": 0.5})
-    (0.75, 0.75, 0.5)
-    """
-    if not isinstance(told, dict):
-        return None
-    rate = number(told.get("pass_rate"))
-    if rate is not None:
-        return rate if 0 <= rate <= 1 else None
-    passed, total = number(told.get("passed")), number(told.get("total"))
-    rest = [number(told.get(key, 0)) for key in ("failed", "errors")]
-    if passed is None or None in rest or min(passed, *(r or 0 for r in rest)) < 0:
-        return None
-    whole = total if total is not None else passed + sum(r or 0 for r in rest)
-    return passed / whole if whole > 0 and passed <= whole else None
 
 
 def read_security(told: Any) -> float | None:

@@ -35,7 +35,7 @@ from upswing.reward.baseline import SIZE, Window
 from upswing.reward.code import python_code
 from upswing.reward.influence import fair_mean
 from upswing.reward.metrics import RewardMetrics
-from upswing.reward.opinion import opinion
+from upswing.reward.opinion import opinion, voiced
 from upswing.reward.quality import is_reported
 from upswing.reward.stats import Statistics
 from upswing.reward.total import rescored, revise
@@ -73,7 +73,14 @@ class RewardStore(Protocol):
 
     async def publish(self, batch: Sequence[NewReward], *, cursor: int, now: datetime) -> None: ...
 
-    async def revise(self, reward: Reward, *, judge_score: float | None, now: datetime) -> bool: ...
+    async def revise(
+        self,
+        reward: Reward,
+        *,
+        judge_score: float | None,
+        now: datetime,
+        feedback: float | None = None,
+    ) -> bool: ...
 
     async def newest(self, trajectory_id: str) -> Reward | None: ...
 
@@ -265,8 +272,9 @@ class Rewarder:
             return
         human = {"evaluation_method": "hybrid" if score.raw_data.get("voices") else "automated"}
         await self.change(
-            reward, {"user_feedback": rescored(old, score)}, cause="feedback", metadata=human
-        )
+            reward, {"user_feedback": rescored(old, score)}, cause="feedback", metadata=human,
+            feedback=voiced(score),
+        )  # fmt: skip
 
     async def change(
         self,
@@ -276,11 +284,12 @@ class Rewarder:
         cause: str,
         metadata: Mapping[str, Any],
         judge_score: float | None = None,
+        feedback: float | None = None,
     ) -> bool:
         """Publish the next revision of a reward."""
         now = self._clock()
         after = revise(reward, components, now=now, metadata=metadata)
-        done = await self._store.revise(after, judge_score=judge_score, now=now)
+        done = await self._store.revise(after, judge_score=judge_score, feedback=feedback, now=now)
         if done:
             self._metrics.revisions.labels(cause).inc()
             self._published()
@@ -310,4 +319,10 @@ def _new(row: StoredTrajectory, assessed: Assessed) -> NewReward:
         pnl=assessed.numbers.pnl,
         balance=assessed.numbers.balance,
         infra_error=assessed.infra_error,
+        verified=assessed.outcome.verified,
+        reported=assessed.outcome.value,
+        feedback=assessed.feedback,
+        task_id=known.task_id,
+        continuous=known.continuous,
+        answers=known.answers,
     )

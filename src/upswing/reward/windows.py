@@ -1,18 +1,19 @@
-"""Which agents acted in the same window and scenario, and is that enough to train on?
+"""Which attempts are compared with each other, and is there something to learn from them?
 
-Agents that faced the same world can be compared fairly, so they form a group. What counts is the
-number of *different* agents. A trajectory that broke because the infrastructure did is kept and
-counted, and does not make a group larger.
+What makes a group, and who scores it, is told in `upswing.dataset.groups` and
+`upswing.dataset.scoring`; training selects with the same functions. A trajectory that broke because
+the infrastructure did is kept and counted, and does not make a group larger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from typing import Any
 
 from upswing.contracts.steps import field, number, tree
+from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Group, compared, gathered
+from upswing.dataset.scoring import Source
 from upswing.ports import ScoredMember
 
 _PNL = ("pnl", "finalPnL", "totalPnL", "profit")
@@ -55,7 +56,12 @@ class WindowReport:
     rewards: Spread | None
     pnl: Spread | None
     ready: bool
+    """Whether it can be trained on: large enough, scored, and with a difference in it."""
     sentence: str
+    scored_by: str | None = None
+    """Whose word counts: `verified`, `judge`, `reported` or `feedback`; None: nobody's."""
+    attempts: int = 0
+    """Trajectories that count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,35 +86,38 @@ def environment_numbers(body: Mapping[str, Any]) -> EnvironmentNumbers:
     return EnvironmentNumbers(pnl, balance)
 
 
-def report(members: Iterable[Member], min_agents: int = 5) -> list[WindowReport]:
-    """One report per window and scenario, newest window first."""
-    ordered = sorted(members, key=_group)
-    groups = [_report(key, tuple(each), min_agents) for key, each in groupby(ordered, key=_group)]
+def report(
+    members: Iterable[Member], min_agents: int = MIN_AGENTS, min_attempts: int = MIN_ATTEMPTS
+) -> list[WindowReport]:
+    """One report per group, newest window first."""
+    groups = [
+        _report(key, tuple(each), min_agents, min_attempts) for key, each in gathered(members)
+    ]
     return sorted(groups, key=lambda group: (group.window_id, group.scenario_id), reverse=True)
 
 
 def readiness(reports: Sequence[WindowReport], min_windows: int = 1) -> Readiness:
-    """Whether enough windows are ready, and if not, what is missing."""
+    """Whether enough groups are ready, and if not, what is missing."""
     ready = sum(each.ready for each in reports)
     if ready >= min_windows:
-        return Readiness(True, f"Ready to train: {_count(ready, 'window')} can be trained on.")
+        return Readiness(True, f"Ready to train: {_count(ready, 'group')} can be trained on.")
     if not reports:
-        return Readiness(False, "No windows found: nothing has been recorded yet.")
+        return Readiness(False, "No groups found: nothing has been recorded yet.")
     if ready:
         return Readiness(
-            False, f"{_count(ready, 'window')} ready, {_count(min_windows, 'window')} needed."
+            False, f"{_count(ready, 'group')} ready, {_count(min_windows, 'group')} needed."
         )
-    nearest = max(reports, key=lambda each: (each.agents, each.window_id))
-    return Readiness(False, f"No window is ready; nearest is {_name(nearest)}: {nearest.sentence}")
+    nearest = max(reports, key=lambda each: (each.attempts, each.window_id))
+    return Readiness(False, f"No group is ready; nearest is {_name(nearest)}: {nearest.sentence}")
 
 
-def render(reports: Sequence[WindowReport], min_agents: int = 5, min_windows: int = 1) -> list[str]:
+def render(reports: Sequence[WindowReport], min_windows: int = 1) -> list[str]:
     """The reports for a person, line by line."""
     lines: list[str] = []
     for each in reports:
         lines += [f"{_name(each)}: {each.sentence}", *_member_lines(each), ""]
     state = readiness(reports, min_windows)
-    lines.append(f"Windows with {min_agents}+ agents: {sum(each.ready for each in reports)}")
+    lines.append(f"Groups that can be trained on: {sum(each.ready for each in reports)}")
     lines.append("✅ READY FOR TRAINING!" if state.ready else f"Not ready: {state.sentence}")
     return lines
 
@@ -122,34 +131,44 @@ def to_json(reports: Sequence[WindowReport], min_windows: int = 1) -> dict[str, 
     }
 
 
-def _group(member: Member) -> tuple[str, str]:
-    return member.window_id, member.scenario_id
-
-
-def _report(key: tuple[str, str], members: tuple[Member, ...], min_agents: int) -> WindowReport:
+def _report(
+    key: str, members: tuple[Member, ...], min_agents: int, min_attempts: int
+) -> WindowReport:
     sound = [each for each in members if not each.infra_error]
-    agents = len({each.agent_id for each in sound})
+    group = (
+        compared(key, sound, min_agents=min_agents, min_attempts=min_attempts) if sound else None
+    )
     rewards = _spread([each.reward for each in sound])
+    newest = max(members, key=lambda each: each.seq)
     return WindowReport(
-        *key,
+        newest.window_id,
+        newest.scenario_id if newest.continuous else key,
         members=tuple(sorted(members, key=_best_first)),
-        agents=agents,
+        agents=group.agents if group else 0,
         infra_errors=len(members) - len(sound),
         rewards=rewards,
         pnl=_spread([each.pnl for each in sound]),
-        ready=agents >= min_agents,
-        sentence=_sentence(agents, min_agents, members, rewards),
+        ready=group is not None and group.usable,
+        sentence=_sentence(group, members, rewards, min_agents, min_attempts),
+        scored_by=str(group.scored.source) if group and group.scored else None,
+        attempts=len(sound),
     )
 
 
 def _sentence(
-    agents: int, min_agents: int, members: Sequence[Member], rewards: Spread | None
-) -> str:
-    parts = [_count(agents, "agent") + ("" if agents >= min_agents else f" of {min_agents} needed")]
+    group: Group | None, members: Sequence[Member], rewards: Spread | None, min_agents: int, min_attempts: int
+) -> str:  # fmt: skip
+    continuous = members[0].continuous
+    have, least, thing = (
+        (group.agents if group else 0, min_agents, "agent")
+        if continuous
+        else (group.size if group else 0, min_attempts, "attempt")
+    )
+    parts = [_count(have, thing) + ("" if have >= least else f" of {least} needed")]
     if rewards:
         parts.append(f"rewards {rewards.low:.2f} to {rewards.high:.2f}, mean {rewards.mean:.2f}")
-    if rewards and agents > 1 and rewards.low == rewards.high:
-        parts.append("all alike, so there is nothing to compare")
+    if group is not None and group.enough:
+        parts.append(_scored(group))
     unscored = sum(each.reward is None and not each.infra_error for each in members)
     if unscored:
         parts.append(f"{unscored} not scored yet")
@@ -157,6 +176,23 @@ def _sentence(
     if broken:
         parts.append(f"{broken} left out because the infrastructure failed")
     return "; ".join(parts) + "."
+
+
+def _scored(group: Group) -> str:
+    if group.scored is None:
+        return "nobody says how well they went, so there is nothing to compare"
+    if group.scored.flat:
+        alike = "all gave the same answer" if group.identical else "nobody did better than another"
+        return f"scored by {_SAID[group.scored.source]}: {alike}, so there is nothing to learn"
+    return f"scored by {_SAID[group.scored.source]}"
+
+
+_SAID = {
+    Source.VERIFIED: "verified outcomes",
+    Source.JUDGE: "the judge",
+    Source.REPORTED: "reported outcomes",
+    Source.FEEDBACK: "users' feedback",
+}
 
 
 def _member_lines(window: WindowReport) -> list[str]:
@@ -186,6 +222,8 @@ def _first(world: Mapping[str, Any], names: Sequence[str]) -> float | None:
 
 
 def _name(window: WindowReport) -> str:
+    if not window.members[0].continuous:
+        return window.scenario_id
     same = window.scenario_id == window.window_id
     return window.window_id if same else f"{window.window_id} / {window.scenario_id}"
 

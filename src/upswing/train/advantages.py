@@ -4,15 +4,18 @@
 |-------------|---------------------------------------------------------------------------------|
 | `grpo`      | the mean of its group                                                           |
 | `rloo`      | the mean of the *others* of its group                                           |
-| `reinforce` | the mean of its group; one that stands alone: the mean of the whole batch       |
+| `reinforce` | the mean of its group; one that stands alone: the mean of the *others* of its   |
+|             | domain that stand alone                                                         |
 
 REINFORCE takes the group's mean, not the batch's, wherever there is a group: against the batch's
 mean, everything that was tried on an easy task counts as good, and a policy that gives one constant
-answer is rewarded wherever that answer happens to be right. PPO expects with its value head
+answer is rewarded wherever that answer happens to be right. A single attempt has only others of its
+kind to be compared with, so its domain is its group: what is hard to earn in one domain is not bad
+because another domain pays more. PPO expects with its value head
 (`upswing.train.gae`), DPO compares in pairs (`upswing.train.pairs`).
 
 Then the advantages are divided by a standard deviation (`scale`): that of the group's rewards, of
-the whole batch, or none. A group whose rewards hardly differ is *flat*: there is nothing to compare,
+the whole batch, or none; for one that stands alone, its domain's counts as its group's. A group whose rewards hardly differ is *flat*: there is nothing to compare,
 and dividing by next to nothing would blow up noise, so it is left out and counted.
 
 A reward that is not a finite number raises; it never becomes a 0 that nobody sees.
@@ -62,6 +65,7 @@ def advantages(
     algorithm: Relative,
     scale: Scale,
     min_spread: float,
+    domains: Sequence[str] | None = None,
 ) -> Advantages:
     """The advantages of a batch of whole groups.
 
@@ -70,7 +74,7 @@ def advantages(
     Advantages(values=(1.0, -1.0, 0.0, 0.0), kept=(True, True, False, False), flat_groups=1)
     """
     rows = [(reward,) for reward in rewards]
-    found = _compare(rows, groups, algorithm, scale, min_spread)
+    found = _compare(rows, groups, algorithm, scale, min_spread, domains)
     return Advantages(tuple(row[0] for row in found.values), found.kept, found.flat_groups)
 
 
@@ -84,6 +88,7 @@ def turn_credit(
     scale: Scale,
     min_spread: float,
     gamma: float,
+    domains: Sequence[str] | None = None,
 ) -> TurnAdvantages:
     """Advantages per turn, of its own where turns were rewarded.
 
@@ -107,7 +112,7 @@ def turn_credit(
         for i in dense if 1 < len(dense) == len(members) else ():
             earned = rewards_by_turn(rewards[i], turn_rewards[i], turns[i])
             rows[i], _ = gae(earned, (0.0,) * turns[i], gamma=gamma, lam=1.0)
-    found = _compare(rows, groups, algorithm, scale, min_spread)
+    found = _compare(rows, groups, algorithm, scale, min_spread, domains)
     filled = zip(found.values, turns, strict=True)
     values = tuple(row if len(row) > 1 else row * number for row, number in filled)
     return TurnAdvantages(values, found.kept, found.flat_groups)
@@ -150,6 +155,7 @@ def _compare(
     algorithm: Relative,
     scale: Scale,
     min_spread: float,
+    domains: Sequence[str] | None,
 ) -> TurnAdvantages:
     """What each trajectory still had ahead of it at each turn, beside what its group had."""
     if len(rows) != len(groups):
@@ -158,12 +164,14 @@ def _compare(
     totals = [row[0] for row in rows]
     found: list[tuple[float, ...]] = [(0.0,) * len(row) for row in rows]
     kept, flat = [False] * len(rows), 0
-    for members in members_of(groups).values():
-        compared, spread = _beside([rows[i] for i in members], algorithm)
-        if len(members) == 1 and algorithm == "reinforce":
-            compared, spread = [(totals[members[0]] - _mean(totals),)], _spread(totals)
+    together, lonely = _circles(groups, domains, algorithm)
+    for at, members in enumerate((*together, *lonely)):
+        alone = at >= len(together)
+        compared, spread = _beside(
+            [rows[i] for i in members], leave_out=alone or algorithm == "rloo"
+        )
         if not spread >= min_spread:
-            flat += 1
+            flat += len(members) if alone else 1
             continue
         by = spread + _EPSILON if scale == "group" else 1.0
         for i, row in zip(members, compared, strict=True):
@@ -177,21 +185,35 @@ def _compare(
     return TurnAdvantages(tuple(found), tuple(kept), flat)
 
 
+def _circles(
+    groups: Sequence[str], domains: Sequence[str] | None, algorithm: Relative
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Who is compared with whom: groups, and for REINFORCE single attempts by domain."""
+    found = list(members_of(groups).values())
+    if algorithm != "reinforce":
+        return found, []
+    alone = [members[0] for members in found if len(members) == 1]
+    kinds = members_of([domains[i] if domains else "" for i in alone])
+    return (
+        [members for members in found if len(members) > 1],
+        [[alone[place] for place in places] for places in kinds.values()],
+    )
+
+
 def _beside(
-    rows: Sequence[tuple[float, ...]], algorithm: Relative
+    rows: Sequence[tuple[float, ...]], *, leave_out: bool
 ) -> tuple[list[tuple[float, ...]], float]:
     """Each member's turns beside the same turns of the others, and how much they all differ."""
     turns = [[row[k] for row in rows if k < len(row)] for k in range(max(map(len, rows)))]
     means = [_mean(turn) for turn in turns]
     squares = fsum((each - means[k]) ** 2 for k, turn in enumerate(turns) for each in turn)
     freedom = sum(len(turn) - 1 for turn in turns)
-    leave_out = [
-        len(turn) / (len(turn) - 1) if algorithm == "rloo" and len(turn) > 1 else 1.0
-        for turn in turns
+    without = [
+        len(turn) / (len(turn) - 1) if leave_out and len(turn) > 1 else 1.0 for turn in turns
     ]
     compared = []
     for row in rows:
-        own = [(each - means[k]) * leave_out[k] for k, each in enumerate(row)]
+        own = [(each - means[k]) * without[k] for k, each in enumerate(row)]
         compared.append(tuple(own[0] if len(turns[k]) == 1 else own[k] for k in range(len(own))))
     return compared, sqrt(squares / freedom) if freedom else nan
 

@@ -35,7 +35,7 @@ from upswing.train.progress import State, Told, heard, status_of
 from upswing.train.recipe import Recipe
 from upswing.train.recovery import Cause, Failure, GiveUp, Retry, answer
 from upswing.train.report import Began, Code, Done, Report, Saved, Stepped
-from upswing.train.spec import JobSpec, group_key
+from upswing.train.spec import JobSpec
 from upswing.train.verdict import Exit, cause_of
 
 log = logging.getLogger(__name__)
@@ -124,6 +124,7 @@ class Attempt:
             ancestors=self._start.ancestors,
             drop=[each for failure in self._failures for each in failure.bad],
             now=parts.clock(),
+            ages=self._start.ages,
         )
         snapshot = gathered.snapshot
         # Before a byte of it is on the disk: whoever erases a user's data finds this job.
@@ -144,7 +145,7 @@ class Attempt:
             parameters=parameters,
             full=full if self._recipe.full is None else self._recipe.full,
             trajectories=len(trained),
-            groups=len({group_key(each.window_id, each.scenario_id) for each in trained}),
+            groups=len({each.group for each in trained}),
         )
         self._recipe = found.recipe
         self._reasons = dict(found.reasons)

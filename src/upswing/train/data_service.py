@@ -11,17 +11,17 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from upswing.contracts.training import DatasetFilter, TrainingRequest
+from upswing.contracts.training import DATASET_SIZE, NEW, DatasetFilter, TrainingRequest
 from upswing.dataset.balance import balance_of
-from upswing.dataset.sample import Sample, sample_of
-from upswing.dataset.select import Selection, select
+from upswing.dataset.sample import Sample, sample_of, shown
+from upswing.dataset.select import FOREIGN, IMITATING, Selection, select
 from upswing.dataset.sift import Candidate, LeftOut, Wish, said
 from upswing.dataset.snapshot import Snapshot, snapshot_of
 from upswing.dataset.stray import name_of
@@ -62,20 +62,26 @@ class Data:
         ancestors: Sequence[str],
         drop: Collection[str],
         now: datetime,
+        ages: Mapping[str, int] | None = None,
     ) -> Gathered:
         """The samples of a request; `NoData` when there are none.
 
         `ancestors` are the jobs that led to the model that training starts from, `drop` the
-        trajectories that an earlier attempt found to be bad.
+        trajectories that an earlier attempt found to be bad, `ages` says how many versions back
+        each policy is.
         """
-        wish = wish_of(request, recipe, drop)
+        wish = replace(wish_of(request, recipe, drop), ages=ages or {})
         found = await self._sources.find(request.training_config.dataset, ancestors)
-        candidates, lost = found.candidates, Counter(found.left_out)
+        lost, right = Counter(found.left_out), await self._demonstrations(wish)
+        candidates = [
+            replace(each, demonstrated=True) if each.trajectory_id in right else each
+            for each in found.candidates
+        ]
         while True:
             selection = await asyncio.to_thread(select, candidates, wish)
             if not selection.members:
                 raise NoData(_nothing(selection, lost))
-            samples, useless = await self._samples(selection, found)
+            samples, useless = await self._samples(selection, found, right)
             if not useless:
                 break
             lost.update(useless.values())
@@ -86,7 +92,7 @@ class Data:
             source=found.source,
             given_filter=_given(request),
             left_out={str(reason): count for reason, count in lost.items()},
-            notes=_notes(request, selection),
+            notes=_notes(request, selection, wish),
             made=now,
         )
         log.info("gathered %d trajectories", len(samples), extra={"action": "gather"})
@@ -101,8 +107,12 @@ class Data:
         known = await self._store.remains([each.trajectory_id for each in snapshot.entries])
         return bool(known.erased)
 
+    async def _demonstrations(self, wish: Wish) -> dict[str, str]:
+        """What people showed to be right, for algorithms that imitate."""
+        return await self._store.demonstrations() if wish.algorithm in IMITATING else {}
+
     async def _samples(
-        self, selection: Selection, found: Found
+        self, selection: Selection, found: Found, right: Mapping[str, str]
     ) -> tuple[list[Sample], dict[str, LeftOut]]:
         """The samples in order, or which trajectories are of no use after all."""
         by_id = {each.trajectory_id: each for each in selection.members}
@@ -111,9 +121,8 @@ class Data:
 
         def take(bodies: Iterable[tuple[str, bytes]]) -> None:
             for name, body in bodies:
-                held_out = selection.is_held_out(by_id[name])
                 try:
-                    made[name] = _sample(body, by_id[name], held_out=held_out)
+                    made[name] = _sample(body, by_id[name], selection, right.get(name))
                 except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
                     useless[name] = LeftOut.UNREADABLE
 
@@ -145,6 +154,11 @@ def wish_of(request: TrainingRequest, recipe: Recipe, drop: Collection[str]) -> 
         seed=recipe.seed,
         holdout=recipe.holdout,
         min_agents=recipe.min_agents,
+        min_attempts=recipe.min_attempts,
+        max_age=recipe.max_age,
+        fill=recipe.fill if is_fresh(request) else None,
+        self_reported=recipe.self_reported,
+        min_score=0.5 if given.min_reward is UNSET else given.min_reward,
         start=start,
         end=end,
         domains=() if given.task_domains is UNSET else given.task_domains,
@@ -158,17 +172,25 @@ def wish_of(request: TrainingRequest, recipe: Recipe, drop: Collection[str]) -> 
     )
 
 
-def _sample(body: bytes, member: Candidate, *, held_out: bool) -> Sample:
-    return sample_of(
+def is_fresh(request: TrainingRequest) -> bool:
+    """Whether the data's size follows from what is new, because nobody asked for a size."""
+    metadata = {} if request.metadata is UNSET else request.metadata
+    return metadata.get(DATASET_SIZE) == NEW
+
+
+def _sample(body: bytes, member: Candidate, selection: Selection, right: str | None) -> Sample:
+    sample = sample_of(
         msgspec.json.decode(body),
-        reward=member.reward or 0.0,
+        reward=selection.scores[member.trajectory_id],
+        group=selection.groups[member.trajectory_id],
         raw_total=member.raw_total,
         window_id=member.window_id,
         scenario_id=member.scenario_id,
         domain=member.domain,
         revision=member.revision,
-        held_out=held_out,
+        held_out=selection.is_held_out(member),
     )
+    return sample if right is None else shown(sample, right)
 
 
 def _given(request: TrainingRequest) -> dict[str, Any]:
@@ -176,10 +198,11 @@ def _given(request: TrainingRequest) -> dict[str, Any]:
     return {} if given is UNSET else dict(msgspec.to_builtins(given))
 
 
-def _notes(request: TrainingRequest, selection: Selection) -> list[str]:
+def _notes(request: TrainingRequest, selection: Selection, wish: Wish) -> list[str]:
     config, notes = request.training_config, []
     given = config.dataset.filter
-    if given is not UNSET and given.min_reward is not UNSET:
+    imitates = config.algorithm in IMITATING
+    if given is not UNSET and given.min_reward is not UNSET and not imitates:
         notes.append(
             f"`min_reward` was ignored: {config.algorithm} learns from the bad ones too; it is for imitation."
         )
@@ -187,6 +210,9 @@ def _notes(request: TrainingRequest, selection: Selection) -> list[str]:
     seen = sum(each.seen for each in trained)
     if seen:
         notes.append(f"{seen} of {len(trained)} were trained on before.")
+    older = sum(wish.ages.get(each.model, FOREIGN) > 0 for each in trained) if wish.ages else 0
+    if older:
+        notes.append(f"{older} of {len(trained)} were made by other policies than the one trained.")
     return notes
 
 

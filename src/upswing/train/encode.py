@@ -11,16 +11,17 @@ what the model produced. They are not believed when a number is no logprob, when
 vocabulary, or when they do not spell what the model is recorded to have said: then they are another
 tokenizer's.
 
-A trajectory longer than `max_tokens` loses whole turns from its end. Only what the model produced
-trains, the mark that ends a turn included.
+A trajectory longer than `max_tokens` does not train: its end, where the reward comes from, cannot be
+cut off without rewarding what did not earn it. It is *masked*: others of its group are still
+compared with its reward, so a group does not look better because its longest attempts are missing.
+Only what the model produced trains, the mark that ends a turn included.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -65,7 +66,7 @@ def encode(samples: Sequence[Sample], tokenizer: Any, recipe: Recipe) -> Encoded
     return Encoded(
         examples=tuple(examples),
         dropped=dropped,
-        cut=sum(example.cut_turns > 0 for example in examples),
+        masked=sum(example.masked for example in examples),
         pieced=encoder.pieced,
         doubted=dict(encoder.doubted),
     )
@@ -88,10 +89,11 @@ class _Encoder:
         turns, exact = self._recorded(sample), True
         if turns is None:
             turns, exact = self._told(sample), False
-        kept = self._cut(turns)
-        if not any(turn.trained for turn in kept):
+        if not any(turn.trained for turn in turns):
             raise _Unusable("Nothing in it was said by the model, as far as is known.")
-        return _example(sample, kept, exact=exact)
+        if sum(len(turn.ids) for turn in turns) > self._limit:
+            return _masked(sample, exact=exact)
+        return _example(sample, turns, exact=exact)
 
     def _recorded(self, sample: Sample) -> list[_Turn] | None:
         """The tokens as they were recorded, where there are some for every turn."""
@@ -134,14 +136,14 @@ class _Encoder:
         except Unspeakable as error:
             raise _Unusable(str(error)) from None
         self.pieced += any(turn.pieced for turn in spoken)
-        return [_Turn(turn.heard + turn.said, len(turn.said)) for turn in spoken]
+        return [
+            _Turn(turn.heard + turn.said, 0 if told.context_only else len(turn.said))
+            for turn, told in zip(spoken, sample.turns, strict=True)
+        ]
 
-    def _cut(self, turns: list[_Turn]) -> list[_Turn]:
-        lengths = accumulate(len(turn.ids) for turn in turns)
-        kept = sum(length <= self._limit for length in lengths)
-        if not kept:
-            raise _Unusable(f"Its first turn alone has more than {self._limit} tokens.")
-        return turns[:kept]
+
+def _masked(sample: Sample, *, exact: bool) -> Example:
+    return replace(_example(sample, [], exact=exact), turn_rewards=None, masked=True)
 
 
 def _example(sample: Sample, kept: Sequence[_Turn], *, exact: bool) -> Example:
@@ -149,7 +151,7 @@ def _example(sample: Sample, kept: Sequence[_Turn], *, exact: bool) -> Example:
     whole = rewards is not None and len(rewards) == len(sample.turns)
     return Example(
         trajectory_id=sample.trajectory_id,
-        group=group_key(sample.window_id, sample.scenario_id),
+        group=sample.group or group_key(sample.window_id, sample.scenario_id),
         task=sample.task_id,
         ids=tuple(number for turn in kept for number in turn.ids),
         trained=tuple(
@@ -159,10 +161,11 @@ def _example(sample: Sample, kept: Sequence[_Turn], *, exact: bool) -> Example:
         logps=_aligned(kept) if exact else None,
         exact=exact,
         reward=sample.reward,
-        turn_rewards=tuple(rewards[: len(kept)]) if rewards is not None and whole else None,
+        turn_rewards=tuple(rewards) if rewards is not None and whole else None,
         agent_id=sample.agent_id,
         behaviour=sample.model,
-        cut_turns=len(sample.turns) - len(kept),
+        domain=sample.domain,
+        temperature=sample.temperature or 1.0,
     )
 
 

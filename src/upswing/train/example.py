@@ -22,7 +22,8 @@ class Example:
     turns: tuple[int, ...]
     """The turn (from 0) that a token belongs to: a turn's observation and its action."""
     logps: tuple[float, ...] | None
-    """The behaviour policy's logprobs, 0.0 where not trained; None: to be recomputed."""
+    """The behaviour policy's logprobs as recorded, at temperature 1, 0.0 where not trained; None:
+    to be recomputed."""
     exact: bool
     """Whether ids and logprobs are the ones recorded, so that training is on-policy."""
     reward: float
@@ -31,8 +32,12 @@ class Example:
     agent_id: str = ""
     behaviour: str = ""
     """The model that acted."""
-    cut_turns: int = 0
-    """Turns that were left out because the trajectory is too long."""
+    domain: str = "general"
+    """Whom REINFORCE compares it with when it stands alone in its group."""
+    temperature: float = 1.0
+    """Of the distribution it was sampled from, and in which all its logprobs are taken."""
+    masked: bool = False
+    """Too long to train: it has no tokens here, and counts only with its reward, in its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,8 @@ class Encoded:
     examples: tuple[Example, ...]
     dropped: dict[str, str] = field(default_factory=dict)
     """trajectory_id → the sentence that says why."""
-    cut: int = 0
-    """Trajectories that lost turns."""
+    masked: int = 0
+    """Trajectories that are too long to train, and count only in their group."""
     pieced: int = 0
     """Trajectories whose chat template rewrites history, so that they were encoded part by part."""
     doubted: dict[str, int] = field(default_factory=dict)

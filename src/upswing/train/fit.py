@@ -155,6 +155,8 @@ def _by_algorithm(recipe: Recipe, size: str) -> dict[str, tuple[Any, str]]:
             pass
         case "dpo":
             found["epochs"] = (2, "pairs are learned quickly: measured on triage")
+        case "sft" | "rft" | "kto":
+            found["epochs"] = (2, "imitation over and over learns single answers by heart")
     if size != "small" and recipe.algorithm in ("reinforce", "dpo"):
         found["epochs"] = (2, "pairs and plain gradients are learned quickly")
     return found

@@ -35,6 +35,8 @@ class Scored:
     """Entropy of the distribution each was drawn from, in nats."""
     values_BK: Tensor | None
     """What the value head expects where a turn's first trained token comes next."""
+    states_BKH: Tensor | None = None
+    """What the value head reads there."""
 
 
 def score(
@@ -43,8 +45,12 @@ def score(
     *,
     entropies: bool = False,
     value_head: nn.Module | None = None,
+    states: bool = False,
 ) -> Scored:
     """Logprobs, and what else is asked for, of a pack's trained tokens; all can be derived.
+
+    Logprobs and entropies are of the distribution at each example's own temperature: the one that
+    was sampled from, so that new, start and recorded logprobs speak of the same thing.
 
     `model` is a causal LM of transformers or peft's wrapper of one, with its adapter on or off.
     It is switched to tree attention, which changes nothing else about it.
@@ -65,7 +71,8 @@ def score(
     entropies_BT = None
     if entropies:
         entropies_BT = entropies_M[pack.at_E[pack.entry_BT]] * pack.mask_BT
-    return Scored(logps_E[pack.entry_BT] * pack.mask_BT, entropies_BT, values_BK)
+    states_BKH = hidden_NH[pack.turn_nodes_BK] if states else None
+    return Scored(logps_E[pack.entry_BT] * pack.mask_BT, entropies_BT, values_BK, states_BKH)
 
 
 @torch.no_grad()
@@ -132,7 +139,9 @@ def _predict(
     slices = list(_slices(pack, lm.config.get_text_config().vocab_size))
     found = []
     for nodes, entries in slices:
-        given = (lm, hidden_MH[nodes], pack.at_E[entries] - nodes.start, pack.tokens_E[entries])
+        heat_M = None if pack.temperatures_M is None else pack.temperatures_M[nodes]
+        at_E, tokens_E = pack.at_E[entries] - nodes.start, pack.tokens_E[entries]
+        given = (lm, hidden_MH[nodes], heat_M, at_E, tokens_E)
         if len(slices) > 1:
             again: Any = {"use_reentrant": False, "preserve_rng_state": False}
             found.append(checkpoint(_likelihood, *given, entropies, **again))
@@ -151,10 +160,17 @@ def _slices(pack: Pack, vocabulary: int) -> Iterator[tuple[slice, slice]]:
 
 
 def _likelihood(
-    lm: PreTrainedModel, hidden_MH: Tensor, at_E: Tensor, tokens_E: Tensor, entropies: bool
+    lm: PreTrainedModel,
+    hidden_MH: Tensor,
+    heat_M: Tensor | None,
+    at_E: Tensor,
+    tokens_E: Tensor,
+    entropies: bool,
 ) -> tuple[Tensor, Tensor]:
     head: nn.Module = lm.get_output_embeddings()  # type: ignore[no-untyped-call]
     logits_MV = _finished(lm, head(hidden_MH).float())
+    if heat_M is not None:
+        logits_MV = logits_MV / heat_M[:, None]
     found: tuple[Tensor, Tensor] = _Likelihood.apply(logits_MV, at_E, tokens_E, entropies)  # type: ignore[no-untyped-call]
     return found
 

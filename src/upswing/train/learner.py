@@ -16,17 +16,22 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from upswing.train.credit import Signal, ppo_targets
+from upswing.train.credit import Signal, ppo_targets, returns_of, sides
 from upswing.train.example import Example
 from upswing.train.forward import score
 from upswing.train.losses import loss_for
 from upswing.train.losses.dpo import dpo
+from upswing.train.losses.kto import kl_reference, kto
 from upswing.train.losses.terms import Terms, Tokens, token_weights
 from upswing.train.pack import Pack, packs
 from upswing.train.recipe import Recipe
 from upswing.train.report import Stepped
 from upswing.train.schedule import Step, learning_rate, steps_of
-from upswing.train.tracks import rectangle
+from upswing.train.tracks import logprobs, rectangle
+from upswing.train.value import fit_value
+
+_WHOLE = frozenset({"dpo", "kto"})
+"""Algorithms whose loss is one of whole answers, not of tokens."""
 
 
 class Diverged(Exception):
@@ -73,22 +78,33 @@ class Learner:
         self._recipe = recipe
         self.team = team or Team()
         self._clock = clock
-        self._loss = loss_for(recipe) if recipe.algorithm != "dpo" else None
+        self._loss = loss_for(recipe) if recipe.algorithm not in _WHOLE else None
         modules = [model, *([value_head] if value_head is not None else [])]
-        self.parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
+        sets = [[p for p in module.parameters() if p.requires_grad] for module in modules]
+        self.parameters = [p for parameters in sets for p in parameters]
         self.optimizer = self.team.prepare(
             torch.optim.AdamW(
-                self.parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+                [{"params": parameters} for parameters in sets],
+                lr=recipe.learning_rate,
+                weight_decay=recipe.weight_decay,
             )
         )
+        self._faster = (recipe.value_rate or 10 * recipe.learning_rate) / recipe.learning_rate
+        """The value head's rate, in the policy's."""
+        self.explained: float | None = None
+        """PPO: share of the returns' variance that the fitted head explains on left-out tasks."""
         self.steps = steps_of(signal.clusters, recipe)
         self.tokens = 0
         """Trained so far."""
         self._first_entropy: float | None = None
+        everyone = [m for cluster in signal.clusters for m in cluster]
+        self._sides = sides([examples[m].reward for m in everyone], recipe)
 
     def run(self, first: int = 0) -> Iterator[Stepped]:
         """Take the steps from `first` on."""
         epoch = -1
+        if self.value_head is not None and not first:
+            self._fit_value(self.value_head)
         for number, step in enumerate(self.steps[first:], start=first):
             began = self._clock()
             if step.epoch != epoch:
@@ -119,8 +135,8 @@ class Learner:
         if not math.isfinite(float(norm)):
             raise Diverged("the gradient is not a number")
         self._guard(figures)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        for group, factor in zip(self.optimizer.param_groups, (1.0, self._faster), strict=False):
+            group["lr"] = rate * factor
         self.optimizer.step()
         self.tokens += sum(len(self._tracks[member].old_T) for member in step.members)
         return {**figures, "grad_norm": float(norm)}
@@ -128,7 +144,12 @@ class Learner:
     # ── gradients ────────────────────────────────────────────────────────────────────────────
 
     def _gradients(self, step: Step) -> dict[str, float]:
-        work = self._pairs(step) if self._loss is None else self._trajectories(step)
+        if self._recipe.algorithm == "dpo":
+            work = self._pairs(step)
+        elif self._recipe.algorithm == "kto":
+            work = self._answers(step)
+        else:
+            work = self._trajectories(step)
         figures: dict[str, float] = {"loss": 0.0}
         for index, (pack, terms_of) in enumerate(work):
             if index % self.team.size != self.team.rank:
@@ -146,6 +167,7 @@ class Learner:
         examples = [self._examples[member] for member in members]
         tracks = [self._tracks[member] for member in members]
         recipe = self._recipe
+        decoupled = all(track.start_T is not None for track in tracks)
         width = max(len(track.old_T) for track in tracks)
         mask_BT = rectangle([torch.ones(len(track.old_T)) for track in tracks], width)
         turns = max(track.turns for track in tracks)
@@ -167,6 +189,7 @@ class Learner:
                 advantages_BT=put(rectangle([_known(track.advantages_T) for track in mine], wide)),
                 weights_BT=put(weights_BT[rows, :wide]),
                 sequence_weights_B=put(torch.full((len(rows),), 1 / len(members))),
+                start_BT=put(rectangle([_known(track.start_T) for track in mine], wide)) if decoupled else None,
                 ref_BT=put(rectangle([_known(track.ref_T) for track in mine], wide)) if recipe.kl_beta else None,
                 entropies_BT=scored.entropies_BT,
                 shares_BT=put(shares_BT[rows, :wide]),
@@ -210,9 +233,43 @@ class Learner:
                 beta=self._recipe.dpo_beta, sft_weight=self._recipe.sft_weight,
                 chosen_mean_P=(sums_B / lengths_B.clamp(min=1))[chosen],
             )  # fmt: skip
-            return _with_entropy(word, scored.entropies_BT, pack.mask_BT, weight)
+            return _with_entropy(word, scored.entropies_BT, pack.mask_BT, weight / 2)
 
         for pack in packs(examples, micro_tokens=self._recipe.micro_tokens, together=together):
+            yield self._placed(pack), terms
+
+    def _answers(self, step: Step) -> Iterator[tuple[Pack, Callable[[Pack], Terms]]]:
+        """KTO: each answer alone, beside how far the policy has moved on answers to other prompts."""
+        examples = [self._examples[member] for member in step.members]
+        tracks = [self._tracks[member] for member in step.members]
+        recipe, weight = self._recipe, 1 / len(examples)
+        desirable, undesirable = self._sides
+        others = [track.other for track in tracks if track.other is not None]
+        moved = logprobs(
+            self._model, others, micro_tokens=recipe.micro_tokens, place=self._placed
+        )  # fmt: skip
+        kl = kl_reference(
+            torch.tensor([float(logps.sum()) for logps in moved]),
+            torch.tensor([track.other_ref for track in tracks if track.other is not None]),
+        )
+
+        def terms(pack: Pack) -> Terms:
+            scored = score(self._model, pack, entropies=True)
+            refs = [_known(tracks[index].ref_T).sum() for index in pack.examples]
+            liked = [examples[index].reward >= recipe.success for index in pack.examples]
+            told = kto(
+                (scored.logps_BT * pack.mask_BT).sum(1),
+                self._put(torch.stack(refs)),
+                self._put(torch.tensor(liked)),
+                self._put(torch.full((len(refs),), weight)),
+                kl=kl,
+                beta=recipe.kto_beta,
+                desirable_weight=desirable,
+                undesirable_weight=undesirable,
+            )
+            return _with_entropy(told, scored.entropies_BT, pack.mask_BT, weight)
+
+        for pack in packs(examples, micro_tokens=recipe.micro_tokens):
             yield self._placed(pack), terms
 
     def _placed(self, pack: Pack) -> Pack:
@@ -220,6 +277,28 @@ class Learner:
 
     def _put(self, tensor: Tensor) -> Tensor:
         return tensor.to(self.team.device)
+
+    def _fit_value(self, head: nn.Module) -> None:
+        """PPO: the head begins with what tasks are worth to the policy that is trained."""
+        members = sorted({member for step in self.steps for member in step.members})
+        examples = [self._examples[member] for member in members]
+        tracks = [self._tracks[member] for member in members]
+        states: list[Tensor] = [torch.empty(0)] * len(members)
+        with torch.no_grad():
+            for pack in packs(examples, micro_tokens=self._recipe.micro_tokens):
+                found_BKH = score(self._model, self._placed(pack), states=True).states_BKH
+                for row, index in enumerate(pack.examples if found_BKH is not None else ()):
+                    states[index] = _known(found_BKH)[row, : tracks[index].turns].float().cpu()
+        returns = [returns_of(e, t, self._recipe) for e, t in zip(examples, tracks, strict=True)]
+        weights_H, bias, self.explained = fit_value(
+            torch.cat(states),
+            torch.tensor([each for row in returns for each in row]),
+            [e.task for e, row in zip(examples, returns, strict=True) for _ in row],
+        )
+        with torch.no_grad():
+            weight, offset = head.parameters()
+            weight.copy_(weights_H[None])
+            offset.fill_(bias)
 
     def _revalue(self, iteration: int) -> None:
         """PPO: what the value head expects now decides this epoch's advantages and returns."""
@@ -254,7 +333,7 @@ class Learner:
     def _together(self, figures: dict[str, float]) -> dict[str, float]:
         if self.team.size == 1:
             return figures
-        names = ("loss", "kl", "clipped", "entropy", "ref_kl", "value_loss")
+        names = ("loss", "kl", "clipped", "entropy", "ref_kl", "value_loss", "importance")
         mine = torch.tensor([figures.get(name, 0.0) for name in names], device=self.team.device)
         return dict(zip(names, self.team.total(mine).tolist(), strict=True))
 
@@ -285,8 +364,8 @@ def _known(tensor: Tensor | None) -> Tensor:
 def _with_entropy(
     terms: Terms, entropies_BT: Tensor | None, mask_BT: Tensor, weight: float
 ) -> Terms:
-    """DPO's figures, with the mean entropy of both sides beside them."""
+    """The figures of whole answers, with their mean entropy beside them."""
     if entropies_BT is None:
         return terms
     rows_B = (entropies_BT * mask_BT).sum(1) / mask_BT.sum(1).clamp(min=1)
-    return Terms(terms.loss, {**terms.stats, "entropy": float(rows_B.detach().sum()) * weight / 2})
+    return Terms(terms.loss, {**terms.stats, "entropy": float(rows_B.detach().sum()) * weight})

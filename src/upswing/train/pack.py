@@ -44,6 +44,9 @@ class Pack:
     """Which of the M nodes makes a prediction, ascending."""
     tokens_E: Tensor
     """The token it is about; several may follow one node."""
+    temperatures_M: Tensor | None
+    """What each node's logits are divided by; None: nothing. A node that examples of different
+    temperatures share is among the M once for each."""
     entry_BT: Tensor
     """Which prediction each trained token is; 0 where there is none."""
     mask_BT: Tensor
@@ -147,9 +150,10 @@ def _pack(rows: Sequence[int], examples: Sequence[Example], tree: Tree) -> Pack:
     members = [examples[index] for index in rows]
     predictions = [_predictions(m, path) for m, path in zip(members, tree.paths, strict=True)]
     entries = sorted({entry for row in predictions for entry in row})
-    nodes = sorted({node for node, _ in entries})
+    nodes = sorted({(node, heat) for node, heat, _ in entries})
     entry_at = {entry: at for at, entry in enumerate(entries)}
     node_at = {node: at for at, node in enumerate(nodes)}
+    heated = any(heat != 1.0 for _, heat in nodes)
     turns = [_turns(m, path) for m, path in zip(members, tree.paths, strict=True)]
     return Pack(
         examples=tuple(rows),
@@ -157,9 +161,10 @@ def _pack(rows: Sequence[int], examples: Sequence[Example], tree: Tree) -> Pack:
         ids_N=_long(tree.ids),
         positions_N=_long(tree.depths),
         ends_N=_long(tree.ends),
-        nodes_M=_long(nodes),
-        at_E=_long([node_at[node] for node, _ in entries]),
-        tokens_E=_long([token for _, token in entries]),
+        nodes_M=_long([node for node, _ in nodes]),
+        at_E=_long([node_at[node, heat] for node, heat, _ in entries]),
+        tokens_E=_long([token for _, _, token in entries]),
+        temperatures_M=torch.tensor([heat for _, heat in nodes]) if heated else None,
         entry_BT=_rectangle([[entry_at[entry] for entry in row] for row in predictions]),
         mask_BT=_rectangle([[1] * len(row) for row in predictions]).float(),
         turn_BT=_rectangle([columns for columns, _ in turns]),
@@ -168,10 +173,10 @@ def _pack(rows: Sequence[int], examples: Sequence[Example], tree: Tree) -> Pack:
     )
 
 
-def _predictions(example: Example, path: Sequence[int]) -> list[tuple[int, int]]:
-    """For each trained token the node before it, and the token."""
+def _predictions(example: Example, path: Sequence[int]) -> list[tuple[int, float, int]]:
+    """For each trained token the node before it, the temperature, and the token."""
     return [
-        (path[at - 1], token)
+        (path[at - 1], example.temperature, token)
         for at, (token, trained) in enumerate(zip(example.ids, example.trained, strict=True))
         if trained
     ]

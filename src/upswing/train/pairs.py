@@ -1,7 +1,7 @@
 """Which trajectories of a group make a preference: this one rather than that one?
 
-Both sides come from the same group, so they did the same task, and the better one is better by at
-least `min_spread`. No trajectory takes part in more than `max_pairs`, so that one outlier does not
+Both sides come from the same group and did the same task (a window's group may hold several), and
+the better one is better by at least `min_spread`. No trajectory takes part in more than `max_pairs`, so that one outlier does not
 rule its group. Among the pairs that are possible, chance decides, from the seed and the group's
 name alone: a group gives the same pairs whatever else is in the batch.
 """
@@ -11,10 +11,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from upswing.train.advantages import insist_on_numbers, members_of
+from upswing.train.example import Example
 
 _LARGE = 256
 """Members of a group beyond which it is cut at random, since all pairs of a thousand are too many."""
@@ -31,6 +32,7 @@ class Pair:
 def preference_pairs(
     rewards: Sequence[float],
     groups: Sequence[str],
+    tasks: Sequence[str],
     *,
     max_pairs: int,
     min_spread: float,
@@ -38,7 +40,7 @@ def preference_pairs(
 ) -> list[Pair]:
     """The pairs of a batch, group by group.
 
-    >>> preference_pairs([1, 0, 0.5], ["a", "a", "b"], max_pairs=4, min_spread=0.02, seed=0)
+    >>> preference_pairs([1, 0, 0], ["a", "a", "a"], ["t", "t", "u"], max_pairs=4, min_spread=0.02, seed=0)
     [Pair(chosen=0, rejected=1)]
     """
     insist_on_numbers(rewards)
@@ -46,7 +48,7 @@ def preference_pairs(
     for group, members in members_of(groups).items():
         chance = random.Random(f"pairs/{seed}/{group}")  # noqa: S311 - a draw, not a secret
         for some in _cut(members, chance):
-            possible = list(_possible(some, rewards, min_spread))
+            possible = list(_possible(some, rewards, tasks, min_spread))
             chance.shuffle(possible)
             pairs += _at_most(possible, max_pairs)
     return pairs
@@ -59,8 +61,12 @@ def _cut(members: list[int], chance: random.Random) -> Iterator[list[int]]:
         yield members[start : start + _LARGE]
 
 
-def _possible(members: Sequence[int], rewards: Sequence[float], gap: float) -> Iterator[Pair]:
+def _possible(
+    members: Sequence[int], rewards: Sequence[float], tasks: Sequence[str], gap: float
+) -> Iterator[Pair]:
     for one, other in combinations(members, 2):
+        if tasks[one] != tasks[other]:
+            continue
         better, worse = (one, other) if rewards[one] > rewards[other] else (other, one)
         if rewards[better] > rewards[worse] and rewards[better] - rewards[worse] >= gap:
             yield Pair(better, worse)
@@ -73,3 +79,34 @@ def _at_most(pairs: Sequence[Pair], number: int) -> Iterator[Pair]:
         if max(used[pair.chosen], used[pair.rejected]) < number:
             used.update((pair.chosen, pair.rejected))
             yield pair
+
+
+def mismatched(examples: Sequence[Example], max_tokens: int) -> list[Example | None]:
+    """Each prompt with somebody else's answer: where KTO looks how far the policy has moved.
+
+    The answer is that of the nearest example before it, round and round, that answered another
+    prompt; None where there is none.
+    """
+    firsts = [next((at for at, own in enumerate(e.trained) if own), 0) for e in examples]
+    prompts = [e.ids[:first] for e, first in zip(examples, firsts, strict=True)]
+    found: list[Example | None] = []
+    for i, example in enumerate(examples):
+        others = ((i - back) % len(examples) for back in range(1, len(examples)))
+        j = next((j for j in others if firsts[j] and prompts[j] != prompts[i]), None)
+        if j is None or not firsts[i]:
+            found.append(None)
+            continue
+        other, first = examples[j], firsts[j]
+        room = slice(first, first + max(1, max_tokens - firsts[i]))
+        answer, own = other.ids[room], other.trained[room]
+        found.append(
+            replace(
+                example,
+                ids=prompts[i] + answer,
+                trained=(False,) * firsts[i] + own,
+                turns=(0,) * (firsts[i] + len(answer)),
+                logps=None,
+                turn_rewards=None,
+            )
+        )
+    return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -97,6 +97,8 @@ class Start:
     path: str = ""
     """Where its checkpoint is kept."""
     ancestors: tuple[str, ...] = ()
+    ages: Mapping[str, int] = field(default_factory=dict)
+    """Policy → how many versions back it is; this one is 0, models of other lines are far away."""
 
 
 class Keeper(Protocol):
@@ -109,7 +111,8 @@ class Keeper(Protocol):
 
 class DataSource(Protocol):
     async def gather(
-        self, request: TrainingRequest, recipe: Recipe, *, ancestors: Sequence[str], drop: Sequence[str], now: datetime
+        self, request: TrainingRequest, recipe: Recipe, *, ancestors: Sequence[str], drop: Sequence[str], now: datetime,
+        ages: Mapping[str, int],
     ) -> Gathered: ...  # fmt: skip
 
     async def note_trained(self, job_id: str, snapshot: Snapshot) -> None: ...

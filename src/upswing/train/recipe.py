@@ -52,14 +52,24 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows_per_iteration: Positive | None = None
     """Groups of one iteration; none means all."""
     min_agents: Positive = 5
-    """Different agents that make a group; smaller groups do not take part in relative algorithms."""
+    """Different agents of a window and scenario that make a group in a continuous world."""
+    min_attempts: Annotated[int, Meta(ge=2)] = 4
+    """Attempts at the same task by the same policy that make a group, by one agent or many. With
+    fewer than four, the baseline is mostly noise."""
+    max_age: Annotated[int, Meta(ge=0)] = 2
+    """How many versions back a policy may be whose trajectories still take part. Each version moves
+    away by its KL budget, and importance weights of more than a few nats are all noise."""
+    fill: Positive = 256
+    """Trajectories that earlier policies may fill up to where the current one has fewer."""
+    self_reported: bool = False
+    """SFT and RFT: whether a success by the agent's own word is imitated too."""
 
     clip_low: NonNegative = 0.2
-    """How far below 1 the ratio to the behaviour policy may fall before its gradient stops."""
+    """How far below 1 the ratio to the start may fall before its gradient stops."""
     clip_high: NonNegative = 0.28
     """How far above: a little farther, so that rare good actions can still grow."""
     kl_beta: NonNegative = 0.0
-    """Weight of the divergence from the reference (the base without the adapter)."""
+    """Weight of the divergence from the `reference`."""
     entropy: float = 0.0
     """Weight of the policy's entropy as a bonus: keeps alternatives alive."""
     gamma: Share = 1.0
@@ -111,6 +121,30 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     evaluations: Annotated[int, Meta(ge=1, le=100)] = 8
     """How often a job measures how far it has moved and what that brings; between them it trains."""
 
+    # How logged data is weighed, and what imitation and thumbs need.
+    importance_cap: Annotated[float, Meta(gt=0)] = 3.0
+    """Most that a recorded token counts because the start finds it likelier than what acted did.
+    Below it the correction is exact; what it cuts off is reported."""
+    dual_clip: Annotated[float, Meta(gt=1)] | None = 3.0
+    """Ratio beyond which a bad action that became likelier is pushed down no harder; none: never."""
+    ratio: Literal["token", "sequence"] = "token"
+    """GRPO: whether tokens or whole sequences are clipped. `sequence` is GSPO: the geometric mean of
+    a sequence's ratios, which moves far less than a token's, so set the clips to about 0.01."""
+    reference: Literal["start", "base"] = "start"
+    """What the KL term, DPO and KTO measure from: the policy that training starts from, or the base
+    without its adapter (of full training, which has none, the start)."""
+    value_rate: Annotated[float, Meta(gt=0)] | None = None
+    """PPO: the value head's own learning rate; none means ten times the policy's. The head is fitted
+    to the returns before the first step."""
+    success: Share = 0.5
+    """Reward from which an answer is a success (RFT) or desirable (KTO)."""
+    kto_beta: NonNegative = 0.1
+    """KTO: how strongly a thumb moves the policy away from the reference."""
+    desirable_weight: NonNegative | None = None
+    """KTO: weight of what people liked; none means: such that both sides weigh the same."""
+    undesirable_weight: NonNegative | None = None
+    """KTO: weight of what they did not."""
+
     kl_limit: NonNegative = 10.0
     """Divergence from the behaviour policy, in nats per token, that counts as blown up."""
     entropy_floor: NonNegative = 1e-4
@@ -132,8 +166,11 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "grpo": {"entropy": 0.01},
     "ppo": {"clip_low": 0.2, "clip_high": 0.2, "entropy": 0.01},
     "rloo": {"kl_beta": 0.05, "entropy": 0.01},
-    "reinforce": {"entropy": 0.01},
+    "reinforce": {"entropy": 0.01, "kl_beta": 0.3},
     "dpo": {"sft_weight": 0.2},
+    "sft": {},
+    "rft": {},
+    "kto": {},
 }
 
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -35,6 +35,8 @@ class Models(Protocol):
 
     async def lineage(self, model_id: str) -> list[str]: ...
 
+    async def policies(self, model_id: str | None) -> tuple[list[str], list[str]]: ...
+
 
 class ModelRegistry:
     """What the worker asks of the registry."""
@@ -51,7 +53,7 @@ class ModelRegistry:
         metadata = request.metadata if request.metadata is not UNSET else {}
         previous = metadata.get("previous_training_job")
         if not isinstance(previous, str) or not previous:
-            return Start(name)
+            return Start(name, ages=ages_of(*await self._models.policies(None), base=name))
         found = await self._models.by_job(previous)
         if found is None:
             raise Misuse(f"`previous_training_job` is {previous}, which made no model.")
@@ -66,4 +68,19 @@ class ModelRegistry:
 
     async def _from(self, row: ModelRow) -> Start:
         lineage = await self._models.lineage(row.model_id)
-        return Start(row.base_model, row.model_id, row.path, tuple(lineage))
+        ages = ages_of(*await self._models.policies(row.model_id), base=row.base_model)
+        return Start(row.base_model, row.model_id, row.path, tuple(lineage), ages)
+
+
+OTHER_LINE = 1_000_000
+"""The age of a model that is no ancestor: what it did says nothing about the policy that is trained."""
+
+
+def ages_of(line: Sequence[str], others: Sequence[str], *, base: str) -> dict[str, int]:
+    """How many versions back each policy is, the base being the oldest of the line.
+
+    >>> ages_of(["v3", "v1"], ["v2"], base="tiny")
+    {'v2': 1000000, 'tiny': 2, 'v3': 0, 'v1': 1}
+    """
+    versions = {name: age for age, name in enumerate(line)}
+    return {**dict.fromkeys(others, OTHER_LINE), base: len(line), **versions}

@@ -31,6 +31,7 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     off_policy_tokens: int
     """Of the trained ones, those whose ids or logprobs were not recorded."""
     cut_trajectories: int
+    """Too long to train: masked, so that only their group's baseline counts them."""
     dropped: dict[str, int]
     """Trajectories left out, by the sentence that says why."""
     versions: dict[str, str]
@@ -38,6 +39,19 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     """Trajectories whose chat template rewrites history, so that they were encoded part by part."""
     doubted: dict[str, int] = {}
     """Recorded tokens that were not believed, by the sentence that says why."""
+    reference: str = "start"
+    """What the KL term, DPO and KTO measure from: `start` or `base`."""
+    importance_mean: float = 1.0
+    """Mean weight of a trained token, recorded → start; 1 where the start itself acted."""
+    importance_truncated: float = 0.0
+    """Share of the trained tokens whose weight was cut at `importance_cap`."""
+    effective_sample: float = 1.0
+    """Share of the trained tokens that the weighted ones are worth."""
+    mismatch_kl: float | None = None
+    """Nats per token between the engine that served and the one that trains, on tokens of the very
+    policy that training starts from; None where none was recorded."""
+    mismatch_logp: float | None = None
+    """Mean absolute difference of their logprobs."""
     policy_versions: dict[str, float] = {}
     """Model that acted → its share of the trained tokens: how far the data is off-policy."""
 

@@ -24,6 +24,7 @@ import msgspec
 
 from upswing.config import Defaults
 from upswing.contracts import TrainingRequest, TrainingStatus, encode
+from upswing.contracts.training import Algorithm
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.ports import Decision, Job, Taken
 from upswing.redact import Redactor
@@ -75,6 +76,16 @@ class Placed:
     """Whether the form that came in holds something that must not stay."""
 
 
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What a request that leaves things open means just now."""
+
+    algorithm: Algorithm | None = None
+    """What fits the data that there is."""
+    serving_job: str | None = None
+    """The job that made the model which answers; None: the base answers."""
+
+
 class Desk:
     """Takes training requests from every door, and tells how jobs stand."""
 
@@ -108,20 +119,28 @@ class Desk:
         raw: bytes,
         requester: str,
         *,
-        missing: Callable[[str, int], Awaitable[str | None]] | None = None,
+        missing: Callable[[Algorithm, int, int], Awaitable[str | None]] | None = None,
+        current: Callable[[], Awaitable[Current]] | None = None,
     ) -> Placed:
         """A request, whole or in part; `Rejected` says what is wrong with it.
 
-        `missing`, given an algorithm and the agents of a group, says what there is not enough of;
-        without it nobody asks.
+        `missing`, given an algorithm and how many agents and attempts make a group, says what there
+        is not enough of; without it nobody asks. `current` says what fits where the request is
+        silent.
         """
-        filling = Filling(f"manual-{self._new_id()}", self._clock(), requester, self._ways.defaults)
+        usual, now = self._ways.defaults, await current() if current else Current()
+        if now.algorithm is not None and usual.configured is None:
+            usual = msgspec.structs.replace(usual, algorithm=now.algorithm)
+        filling = Filling(
+            f"manual-{self._new_id()}", self._clock(), requester, usual, now.serving_job
+        )
         request = filled(raw, filling)
         if (absent := await self._missing_base(request)) is not None:
             raise Rejected(Reason.SCHEMA, absent)
         if missing is not None:
             recipe = recipe_of(request, self._ways.recipe)
-            if (what := await missing(recipe.algorithm, recipe.min_agents)) is not None:
+            what = await missing(recipe.algorithm, recipe.min_agents, recipe.min_attempts)
+            if what is not None:
                 raise Conflict(f"Not ready to train: {what}")
         return await self._place(request, announce=True)
 

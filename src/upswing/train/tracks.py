@@ -1,7 +1,7 @@
 """What does each example bring to every step it takes part in? Computed once, before the first.
 
-A *track* holds one example's numbers over its trained tokens: what the behaviour policy and the
-reference said of them, and the advantage that each carries.
+A *track* holds one example's numbers over its trained tokens: what the behaviour policy, the start
+and the reference said of them, and the advantage that each carries.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Track:
     """One example, over its trained tokens."""
 
     old_T: Tensor
+    """Of the policy that acted."""
     turn_T: Tensor
     """Which of its turns (counted from 0 among those that have trained tokens) a token is in."""
     ref_T: Tensor | None = None
@@ -30,6 +31,12 @@ class Track:
     returns_K: Tensor | None = None
     """PPO: what each turn's value should have been."""
     old_values_K: Tensor | None = None
+    start_T: Tensor | None = None
+    """Of the policy that training starts from; None: what acted counts as the start."""
+    other: Example | None = None
+    """KTO: this prompt with somebody else's answer."""
+    other_ref: float = 0.0
+    """What the reference says of that answer, summed over its trained tokens."""
 
     @property
     def turns(self) -> int:
@@ -53,7 +60,7 @@ def turn_index(example: Example) -> Tensor:
 
 
 def recorded(example: Example) -> Tensor | None:
-    """The behaviour policy's logprobs of the trained tokens, where they are known."""
+    """The recorded logprobs of the trained tokens, at temperature 1, where there are some."""
     if example.logps is None:
         return None
     pairs = zip(example.logps, example.trained, strict=True)
@@ -100,6 +107,61 @@ def rectangle(rows: Sequence[Tensor], width: int, fill: float = 0.0) -> Tensor:
     for index, row in enumerate(rows):
         grid[index, : len(row)] = row
     return grid
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much of the recorded tokens counts, after the correction for what acted."""
+
+    mean: float = 1.0
+    truncated: float = 0.0
+    """Share of the tokens whose weight was cut."""
+    effective: float = 1.0
+    """Share of the tokens that the weighted ones are worth."""
+
+
+def weights_of(tracks: Sequence[Track], cap: float) -> Weights:
+    """The importance weights of all tokens that have a start.
+
+    >>> track = Track(torch.tensor([-1.0, -1.0]), torch.tensor([0, 0]), start_T=torch.tensor([-1.0, 1.0]))
+    >>> weights_of([track], 3.0)
+    Weights(mean=2.0, truncated=0.5, effective=0.8)
+    """
+    known = [(t.start_T - t.old_T).exp() for t in tracks if t.start_T is not None]
+    raw = torch.cat(known).double() if known else torch.empty(0)
+    if not len(raw):
+        return Weights()
+    kept = raw.clamp(max=cap)
+    effective = kept.sum().square() / kept.square().sum() / len(kept)
+    return Weights(
+        mean=float(kept.mean()),
+        truncated=float((raw > cap).double().mean()),
+        effective=round(float(effective), 9),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """How far two engines disagree about what the same policy said."""
+
+    kl: float
+    """Nats per token, of the engine that served from the one that trains."""
+    logp: float
+    """Mean absolute difference of a token's logprob."""
+    tokens: int
+
+
+def mismatch_of(recorded: Sequence[Tensor], start: Sequence[Tensor]) -> Mismatch | None:
+    """The disagreement on tokens that the start itself produced; None where there are none.
+
+    >>> mismatch_of([torch.tensor([-1.0, -1.0])], [torch.tensor([-1.0, -1.5])])
+    Mismatch(kl=0.05327, logp=0.25, tokens=2)
+    """
+    if not any(len(each) for each in recorded):
+        return None
+    apart = torch.cat([b - a for a, b in zip(recorded, start, strict=True)]).double()
+    kl = (apart.exp() - apart - 1).mean()
+    return Mismatch(float(f"{kl:.4g}"), float(f"{apart.abs().mean():.4g}"), len(apart))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import msgspec
 
 from upswing.config import Defaults
 from upswing.contracts import TrainingRequest, decode, from_builtins
+from upswing.contracts.training import DATASET_SIZE, NEW
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.redact import RedactionFailed, Redactor
 from upswing.train.recipe import Recipe
@@ -52,6 +53,8 @@ class Filling:
     now: datetime
     requester: str
     defaults: Defaults
+    serving_job: str | None = None
+    """The job of the model that answers: training starts from it unless the request says from what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,13 @@ def _with_defaults(asked: dict[str, Any], filling: Filling) -> dict[str, Any]:
         "dataset": {"source": "local", "sample_size": usual.sample_size},
         "hyperparameters": {},
     }
+    sized = "dataset" in asked["training_config"]
+    metadata = asked.get("metadata", {})
+    if isinstance(metadata, dict):
+        more = {} if sized else {DATASET_SIZE: NEW}
+        if "base_model" not in asked["training_config"] and filling.serving_job:
+            more["previous_training_job"] = filling.serving_job
+        asked = asked | {"metadata": {**more, **metadata}}
     if usual.base_model is not None:
         config["base_model"] = usual.base_model
     config |= asked["training_config"]

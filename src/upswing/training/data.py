@@ -30,7 +30,7 @@ class Material:
     train: tuple[Example, ...]
     holdout: tuple[Example, ...]
     dropped: dict[str, int]
-    cut: int
+    masked: int
     pieced: int = 0
     doubted: dict[str, int] = field(default_factory=dict)
 
@@ -67,9 +67,9 @@ def material(path: Path, tokenizer: object, recipe: Recipe, drop: Collection[str
     )
     return Material(
         tuple(example for example in encoded.examples if example.trajectory_id not in held),
-        tuple(example for example in encoded.examples if example.trajectory_id in held),
+        tuple(each for each in encoded.examples if each.trajectory_id in held and not each.masked),
         dict(Counter(encoded.dropped.values())),
-        encoded.cut,
+        encoded.masked,
         encoded.pieced,
         encoded.doubted,
     )

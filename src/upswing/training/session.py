@@ -22,18 +22,19 @@ from torch import nn
 
 from upswing.adapters.bases import Base, resolve
 from upswing.adapters.models import hidden_size, load, reference, set_threads, trainable
-from upswing.train.credit import Signal, signal_of
+from upswing.train.credit import Signal, nothing_to_learn, signal_of
 from upswing.train.evaluation import Stop, advice, chosen, kl_budget, stop_of, unmoved
 from upswing.train.example import Example
 from upswing.train.learner import Learner
+from upswing.train.recipe import Recipe
 from upswing.train.report import Began, Done, Saved, Stepped
 from upswing.train.spec import JobSpec
-from upswing.train.tracks import unsound
+from upswing.train.tracks import Mismatch, Track, unsound, weights_of
 from upswing.training.channel import Channel, peak_bytes
 from upswing.training.data import Material, Unlearnable, material
 from upswing.training.evaluating import Evaluator, Logged, Playable
 from upswing.training.keeping import Keeping
-from upswing.training.logprobs import Logprobs, needs_reference, tracks_of
+from upswing.training.logprobs import Logprobs
 from upswing.training.team import make_team
 
 
@@ -50,6 +51,7 @@ class Session:
         self._playable = playable
         """Plays held-out tasks with the policy as it is; none: only logged episodes tell its worth."""
         self._began = time.monotonic()
+        self._mismatch: Mismatch | None = None
 
     def run(self) -> None:
         """To the final checkpoint, and tell of it."""
@@ -78,7 +80,9 @@ class Session:
         )  # fmt: skip
         keeping = Keeping(self._folder, self._spec, base, model, learner)
         first = keeping.restore()
-        began = _beginning(learner, data, signal, first)
+        began = _weighed(
+            _beginning(learner, data, signal, first), signal, self._recipe, self._mismatch
+        )
         self._channel.tell(began)
         stopped = self._train(model, learner, keeping, first)
         self._finish(model, keeping, data, began, stopped)
@@ -92,21 +96,20 @@ class Session:
         """What there is to learn, and what the policy is before it is learned."""
         everything = (*data.train, *data.holdout)
         known = Logprobs(self._folder, self._spec, everything, writes=self._team.rank == 0)
-        old = known.behaviour(model, base)
-        ref = known.reference(model, reference) if needs_reference(self._recipe) else None
         count = len(data.train)
-        tracks = tracks_of(data.train, old[:count], ref)
+        everyone = known.tracks(model, base, reference)
+        tracks = everyone[:count]
+        self._mismatch = known.mismatch(model)
         if bad := unsound(data.train, tracks):
             raise Unlearnable(
                 f"the recorded numbers of {len(bad)} trajectories cannot be true", bad
             )
         signal = signal_of(data.train, tracks, self._recipe)
-        if not signal.clusters:
-            raise Unlearnable(
-                f"in none of {signal.groups} groups did one agent do better than another, so there is nothing to learn"
-            )
+        if sentence := nothing_to_learn(signal, self._recipe):
+            raise Unlearnable(sentence)
         evaluator = Evaluator(
-            model, tokenizer, Logged(data.train, old[:count]), Logged(data.holdout, old[count:]),
+            model, tokenizer,
+            _logged(data.train, tracks), _logged(data.holdout, everyone[count:]),
             micro_tokens=self._recipe.micro_tokens, playable=self._playable,
         )  # fmt: skip
         return signal, evaluator
@@ -203,6 +206,13 @@ class Session:
 _STOPS: tuple[Stop | None, ...] = (None, "kl_budget", "diversity", "no_gain")
 
 
+def _logged(examples: Sequence[Example], tracks: Sequence[Track]) -> Logged:
+    """Episodes to measure with; an over-long one has no tokens."""
+    pairs = zip(examples, tracks, strict=True)
+    whole = [(example, track.old_T) for example, track in pairs if not example.masked]
+    return Logged([example for example, _ in whole], [old_T for _, old_T in whole])
+
+
 def _beginning(learner: Learner, data: Material, signal: Signal, first: int) -> Began:
     names = ("torch", "transformers", "peft", "accelerate")
     return Began(
@@ -214,12 +224,27 @@ def _beginning(learner: Learner, data: Material, signal: Signal, first: int) -> 
         flat_groups=signal.flat_groups,
         trained_tokens=data.trained_tokens,
         off_policy_tokens=data.off_policy_tokens,
-        cut_trajectories=data.cut,
+        cut_trajectories=data.masked,
         dropped=data.dropped,
         versions={name: version(name) for name in names},
         pieced=data.pieced,
         doubted=data.doubted,
         policy_versions=data.policy_versions,
+    )
+
+
+def _weighed(began: Began, signal: Signal, recipe: Recipe, mismatch: Mismatch | None) -> Began:
+    """The same, with what is known of the policy that acted."""
+    trained = {member for cluster in signal.clusters for member in cluster}
+    weights = weights_of([signal.tracks[member] for member in trained], recipe.importance_cap)
+    return msgspec.structs.replace(
+        began,
+        reference=recipe.reference,
+        importance_mean=weights.mean,
+        importance_truncated=weights.truncated,
+        effective_sample=weights.effective,
+        mismatch_kl=mismatch.kl if mismatch else None,
+        mismatch_logp=mismatch.logp if mismatch else None,
     )
 
 

@@ -10,12 +10,15 @@
 
 - *degraded*: the deployed model's raw reward is below its baseline by the margin or more, over
   enough trajectories; those that a job was already asked for on count no more.
-- *asked*: a person wants it, and there is enough to train on, or the person insists.
-- *enough*: so many trajectories came since the last training.
-- *due*: the schedule's time has come, something is new, and there is enough to train on. Times that
-  were slept through are made up for once; a time that comes while a job is on its way is passed over.
+- *asked*: a person wants it, and there is something to learn from, or the person insists.
+- *enough*: so many trajectories of the current policy came since the last training, and there is
+  something to learn from in them.
+- *due*: the schedule's time has come, something is new, and there is something to learn from. Times
+  that were slept through are made up for once; a time that comes while a job is on its way is passed
+  over.
 
-A reason has one job at a time, and waits a while after a job of its own has failed. A number that is
+One model at a time: while one is trained, validated, queued or in rollout, everything waits except
+a person who insists. A reason waits a while after a job of its own has failed. A number that is
 missing or not a number never starts a training.
 """
 
@@ -27,10 +30,10 @@ from enum import StrEnum
 from math import isfinite
 from typing import Literal
 
-from upswing.ports import Pool
+from upswing.contracts.training import Algorithm
 from upswing.trigger.cron import parse
 from upswing.trigger.inputs import Inputs
-from upswing.trigger.ready import minimums_for, readiness
+from upswing.trigger.ready import pick, readiness
 
 Reason = Literal["scheduled", "threshold_reached", "manual", "performance_degradation"]
 Priority = Literal["low", "normal", "high", "urgent"]
@@ -48,6 +51,7 @@ class Why(StrEnum):
     PAUSE = "wait_after_failure"
     READY = "wait_until_ready"
     BASE = "wait_for_base_model"
+    MODEL = "wait_for_rollout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Train:
     requester: str = "trigger"
     slot: datetime | None = None
     """The time of the schedule that this deals with."""
+    algorithm: Algorithm | None = None
+    """What fits the data; None: the usual one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +126,32 @@ def _asked(inputs: Inputs) -> Choice | None:
     wanted = Train(MANUAL, "high", said, wish.force, wish.sample_size, wish.requester)
     if wish.force:
         return _here(inputs, wanted)
-    if inputs.pool is None:
-        return Wait(Why.READY, "Nobody has looked whether there is enough to train on.")
-    state = readiness(inputs.pool, inputs.rules.minimums)
-    if not state.ready:
-        return Wait(Why.READY, f"Not ready to train: {state.reason}")
+    if (held := _not_ready(inputs, "Not ready to train")) is not None:
+        return held
     covering = [job for job in inputs.active if job.covers_seq >= inputs.newest_seq]
     if covering:
         return Wait(Why.JOB, f"Job {covering[0].job_id} is on its way and covers all there is.")
     return _unless_held(inputs, wanted)
 
 
+def _not_ready(inputs: Inputs, said: str, slot: datetime | None = None) -> Wait | None:
+    """What there is not enough of to learn from."""
+    if inputs.pool is None:
+        looked = "nobody has looked whether there is something to learn from."
+        return Wait(Why.READY, f"{said}: {looked}", slot)
+    state = readiness(inputs.pool, inputs.rules.minimums, inputs.rules.algorithm)
+    return None if state.ready else Wait(Why.READY, f"{said}: {state.reason}", slot)
+
+
 def _enough(inputs: Inputs) -> Choice | None:
     if not inputs.new >= inputs.rules.threshold:
         return None
     said = f"{inputs.new} new trajectories since the last training, {inputs.rules.threshold} are enough"  # fmt: skip
-    return _unless_held(inputs, Train(ENOUGH, "normal", said))
+    wanted = Train(ENOUGH, "normal", said)
+    held = _unless_held(inputs, wanted)
+    if isinstance(held, Wait):
+        return held
+    return _not_ready(inputs, said) or held
 
 
 def _due(inputs: Inputs, slot: datetime) -> Choice:
@@ -145,20 +161,21 @@ def _due(inputs: Inputs, slot: datetime) -> Choice:
         return Wait(Why.JOB, f"{at} is passed over: job {job} is on its way.", slot)
     if not inputs.new >= 1:
         return Wait(Why.DATA, f"{at} is passed over: nothing is new since the last training.", slot)
-    rules = inputs.rules
-    pool = inputs.pool or Pool(0, 0)
-    state = readiness(pool, minimums_for(rules.algorithm, rules.minimums))
-    if not state.ready:
-        return Wait(Why.READY, f"{at} is passed over: {state.reason}", slot)
+    if inputs.pending is not None:
+        return Wait(Why.MODEL, f"{at} is passed over: {inputs.pending} is on its way.", slot)
+    if (held := _not_ready(inputs, f"{at} is passed over", slot)) is not None:
+        return held
     said = f"{at} has come, and {inputs.new} trajectories are new"
     return _unless_held(inputs, Train(SCHEDULED, "normal", said, slot=slot))
 
 
 def _unless_held(inputs: Inputs, wanted: Train) -> Choice:
-    """One job per reason, and a pause after a failure."""
+    """One model at a time, and a pause after a failure."""
     for job in inputs.active:
-        if job.reason == wanted.reason:
-            return Wait(Why.JOB, f"{wanted.sentence}: job {job.job_id} is on its way.", wanted.slot)
+        return Wait(Why.JOB, f"{wanted.sentence}: job {job.job_id} is on its way.", wanted.slot)
+    if inputs.pending is not None:
+        waits = f"{wanted.sentence}: it waits until {inputs.pending} is decided."
+        return Wait(Why.MODEL, waits, wanted.slot)
     failed = inputs.failed.get(wanted.reason)
     if failed is not None and wanted.reason != MANUAL and inputs.now < failed + inputs.rules.pause:
         again = f"{failed + inputs.rules.pause:%Y-%m-%d %H:%M} UTC"
@@ -173,10 +190,14 @@ def _here(inputs: Inputs, wanted: Train) -> Choice:
     if inputs.rules.base_model is None:
         sentence = "but no base model is named: set RL_BASE_MODEL or `base_model` in [train]."
         return Wait(Why.BASE, f"{wanted.sentence}, {sentence}")
+    algorithm, why = None, ""
+    if inputs.pool is not None and inputs.rules.algorithm is None:
+        algorithm, why = pick(inputs.pool, inputs.rules.minimums)
+    chosen = f"; {algorithm}, because {why}" if algorithm is not None else ""
     elsewhere = "" if inputs.train_here else "; this machine does not train, so the job waits for another worker"  # fmt: skip
     return Train(
-        wanted.reason, wanted.priority, f"{wanted.sentence}{elsewhere}.", wanted.force,
-        wanted.sample_size, wanted.requester, wanted.slot,
+        wanted.reason, wanted.priority, f"{wanted.sentence}{chosen}{elsewhere}.", wanted.force,
+        wanted.sample_size, wanted.requester, wanted.slot, algorithm,
     )  # fmt: skip
 
 

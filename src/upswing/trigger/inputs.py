@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from upswing.ports import Pool
+from upswing.contracts.training import Algorithm
+from upswing.dataset.groups import Learnable
 from upswing.trigger.ready import Minimums
 
 
@@ -19,7 +20,8 @@ class Rules:
     min_sample: int = 100
     pause: timedelta = timedelta(hours=1)
     minimums: Minimums = field(default_factory=Minimums)
-    algorithm: str = "grpo"
+    algorithm: Algorithm | None = None
+    """What the user configured; None: what fits the data."""
     base_model: str | None = "tiny"
     """What the loop trains when it asks by itself; None: nobody has said."""
 
@@ -73,6 +75,8 @@ class Inputs:
     active: tuple[Active, ...] = ()
     failed: dict[str, datetime] = field(default_factory=dict)
     """Reason → when its newest job failed."""
-    pool: Pool | None = None
-    """None: not asked for, because nobody needs it now."""
+    pool: Learnable | None = None
+    """What there is to learn from; None: not asked for, because nobody needs it now."""
     train_here: bool = True
+    pending: str | None = None
+    """The model that is being validated, waits for its rollout or is in it: one at a time."""

@@ -37,8 +37,10 @@ def policy_of(settings: Settings, surroundings: Surroundings) -> Policy:
         drop=trigger.drop,
         min_sample=trigger.min_sample,
         pause=timedelta(minutes=trigger.pause_minutes),
-        minimums=Minimums(train.min_trajectories, train.min_groups, train.min_agents),
-        algorithm=usual.algorithm,
+        minimums=Minimums(
+            train.min_trajectories, train.min_groups, train.min_agents, train.min_attempts
+        ),
+        algorithm=usual.configured,
         base_model=usual.base_model,
     )
     if trigger.recent < trigger.min_sample:

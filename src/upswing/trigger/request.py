@@ -8,6 +8,8 @@ from msgspec import UNSET
 
 from upswing.contracts import TrainingRequest
 from upswing.contracts.training import (
+    DATASET_SIZE,
+    NEW,
     Dataset,
     DatasetFilter,
     DateRange,
@@ -29,8 +31,10 @@ def request_of(
     """
     usual = policy.defaults
     metadata: Json = {"notes": choice.sentence, "previous_training_job": previous}
+    if choice.sample_size is None:
+        metadata[DATASET_SIZE] = NEW
     if choice.force:
-        metadata["recipe"] = {"min_agents": 1}
+        metadata["recipe"] = {"min_agents": 1, "min_attempts": 2}
     return TrainingRequest(
         training_job_id=job_id,
         timestamp=now,
@@ -38,7 +42,7 @@ def request_of(
         trigger_reason=choice.reason,
         priority=choice.priority,
         training_config=TrainingConfig(
-            algorithm=usual.algorithm,
+            algorithm=choice.algorithm or usual.algorithm,
             base_model=usual.base_model or "",
             dataset=Dataset(
                 source="local",

@@ -18,8 +18,9 @@ from uuid import UUID
 import msgspec
 
 from upswing.contracts import TrainingRequest
+from upswing.dataset.groups import Learnable
 from upswing.errors import Rejected, Transient
-from upswing.ports import Decision, Pool, Signals
+from upswing.ports import Decision, Signals
 from upswing.trigger.decide import MANUAL, Choice, Train, Wait, Why, decide, due_slot
 from upswing.trigger.inputs import Active, Deployed, Inputs, Manual
 from upswing.trigger.policy import Policy
@@ -33,9 +34,11 @@ _COUNTED = 2
 
 
 class ReadsSignals(Protocol):
-    async def signals(self, recent: int, most: int) -> Signals: ...
+    async def signals(self, recent: int, most: int, base: str | None = None) -> Signals: ...
 
-    async def pool(self, min_agents: int) -> Pool: ...
+    async def learnable(
+        self, base: str | None = None, *, min_agents: int, min_attempts: int
+    ) -> Learnable: ...
 
 
 class Journal(Protocol):
@@ -76,8 +79,14 @@ class Trigger:
         mean: Mean,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
+        deploys: bool = True,
     ) -> None:
-        """`mean` takes (principal, reward) and lets nobody count for more than a fair share."""
+        """`mean` takes (principal, reward) and lets nobody count for more than a fair share.
+
+        `deploys` says whether models are validated and rolled out here: only then is one waited for.
+        """
+        self._deploys = deploys
+        self._looked: tuple[int, Learnable] | None = None
         self._store = store
         self._journal = journal
         self._desk = desk
@@ -148,7 +157,10 @@ class Trigger:
     async def _look(self, manual: tuple[Manual, ...]) -> tuple[Inputs, str | None]:
         """The situation, and the job of the model that answers now."""
         now, policy = self._clock(), self.policy
-        seen = await self._store.signals(policy.recent, _COUNTED * policy.rules.threshold)
+        rules = policy.rules
+        seen = await self._store.signals(
+            policy.recent, _COUNTED * rules.threshold, rules.base_model
+        )
         if seen.last_slot is None:  # the schedule begins now; it owes nothing for the time before
             await self._journal.record(None, slot=now)
         inputs = Inputs(
@@ -156,11 +168,27 @@ class Trigger:
             seen.last_training, seen.last_slot or now,
             tuple(Active(job.job_id, job.reason, job.covers_seq) for job in seen.active),
             seen.failed, train_here=policy.train_here,
+            pending=seen.pending if self._deploys else None,
         )  # fmt: skip
-        if manual or due_slot(inputs):
-            pool = await self._store.pool(policy.rules.minimums.agents)
-            inputs = replace(inputs, pool=pool)
+        if manual or due_slot(inputs) or self._might_train(inputs):
+            inputs = replace(inputs, pool=await self._learnable(seen.newest_seq))
         return inputs, seen.deployed.job_id if seen.deployed else None
+
+    def _might_train(self, inputs: Inputs) -> bool:
+        """Enough is new and nothing is on its way: whether it teaches anything is worth a look."""
+        return inputs.new >= inputs.rules.threshold and not inputs.active and inputs.pending is None
+
+    async def _learnable(self, newest_seq: int) -> Learnable:
+        """What there is to learn from; looked at again when something came in since."""
+        if self._looked is None or self._looked[0] != newest_seq:
+            rules = self.policy.rules
+            found = await self._store.learnable(
+                rules.base_model,
+                min_agents=rules.minimums.agents,
+                min_attempts=rules.minimums.attempts,
+            )
+            self._looked = newest_seq, found
+        return self._looked[1]
 
     def _deployed(self, seen: Signals) -> Deployed | None:
         model = seen.deployed

@@ -24,11 +24,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
 
-from upswing.contracts.validation import Cell
+from upswing.contracts.validation import SIDES, Cell, Side
 
 RESAMPLES = 1000
 """Draws; each counts twice, with the two added tasks one way and the other way round."""
 LEVEL = 0.95
+ERROR = 0.05
+"""The share of models that are not better and may be called better, over all looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,20 @@ class Difference:
     tasks: int
 
 
+def level_of(looks: int) -> float:
+    """The level of each look's interval.
+
+    >>> round(level_of(3), 4), level_of(1)
+    (0.9833, 0.95)
+    """
+    return 1 - ERROR / max(1, looks)
+
+
 def paired(cells: Iterable[Cell]) -> dict[str, tuple[float, float]]:
     """Task → (candidate's mean, current's mean) over the seeds that both have a score for."""
     scores: dict[tuple[str, int], dict[str, float]] = {}
     for cell in cells:
-        if cell.score is not None:
+        if cell.score is not None and cell.side in SIDES:
             scores.setdefault((cell.task_id, cell.seed), {})[cell.side] = cell.score
     pairs: dict[str, list[tuple[float, float]]] = {}
     for (task_id, _), sides in sorted(scores.items()):
@@ -54,6 +65,19 @@ def paired(cells: Iterable[Cell]) -> dict[str, tuple[float, float]]:
     return {
         task_id: (_mean([one for one, _ in both]), _mean([other for _, other in both]))
         for task_id, both in pairs.items()
+    }
+
+
+def beside(cells: Iterable[Cell], other: Side) -> dict[str, tuple[float, float]]:
+    """Task → (candidate's mean, the other's mean), each over all the seeds that it has a score for."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for cell in sorted(cells, key=lambda each: (each.task_id, each.seed)):
+        if cell.score is not None and cell.side in {"candidate", other}:
+            scores.setdefault(cell.task_id, {}).setdefault(cell.side, []).append(cell.score)
+    return {
+        task_id: (_mean(sides["candidate"]), _mean(sides[other]))
+        for task_id, sides in scores.items()
+        if len(sides) == 2
     }
 
 

@@ -69,6 +69,8 @@ class Playable:
     task_id: str
     following: Callable[[Sequence[Event]], Move]
     """The move that follows from what came so far."""
+    fingerprint: str = ""
+    """Two tasks with the same one ask and check the same; empty: nobody can tell."""
 
 
 class Ask(Protocol):

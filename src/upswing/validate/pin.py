@@ -50,9 +50,9 @@ def pin(
     about = f"{trajectory.trajectory_id}/{turns[at].turn_id}".encode() + _ENCODER.encode(wanted)
     return Task(
         task_id=f"pin-{trajectory.trajectory_id}-{sha256(about).hexdigest()[:8]}",
-        messages=tuple(_messages(trajectory, at)),
+        messages=tuple(situation(trajectory, at)),
         check=wanted,
-        tools=tuple(_tools(turns[: at + 1])),
+        tools=tuple(tools_at_hand(turns[: at + 1])),
         max_tokens=max_tokens,
     )
 
@@ -77,7 +77,8 @@ def _otherwise(turn: Turn) -> Pinned:
     return Pinned(differs_from=(bad,))
 
 
-def _messages(trajectory: Trajectory, at: int) -> list[Json]:
+def situation(trajectory: Trajectory, at: int) -> list[Json]:
+    """What was seen and done before the action of this turn, as messages."""
     instructions = str(trajectory.task_context.get("instructions") or "")
     messages: list[Json] = [{"role": "system", "content": instructions}] if instructions else []
     waiting: str | None = None
@@ -111,7 +112,8 @@ def _said(turn: Turn) -> tuple[Json, str | None]:
     return {"role": "assistant", "content": None, "tool_calls": [call]}, call_id
 
 
-def _tools(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+def tools_at_hand(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """The tools that these turns had or called, with open arguments."""
     names: dict[str, None] = {}
     for turn in turns:
         context = turn.observation.context

@@ -28,11 +28,15 @@ class Pairing:
 
 
 def pairings(
-    suites: Mapping[str, Sequence[str]], seeds: Sequence[int], chunks: Mapping[str, int]
-) -> list[Pairing]:
-    """Every task of every suite with every seed.
+    suites: Mapping[str, Sequence[str]], seeds: Mapping[str, Sequence[int]],
+    chunks: Mapping[str, int], *, by_task: bool = False,
+) -> list[Pairing]:  # fmt: skip
+    """Every task of every suite with each of the suite's seeds.
 
-    >>> plan = pairings({"a": ["1", "2"], "b": ["x"]}, seeds=[7], chunks={})
+    `by_task`: a task is done with all its seeds before the next one is begun, for a plan that may be
+    cut short.
+
+    >>> plan = pairings({"a": ["1", "2"], "b": ["x"]}, seeds={"a": [7], "b": [7]}, chunks={})
     >>> [(pairing.suite, *pairing.task_ids, pairing.order[0]) for pairing in plan]
     [('a', '1', 'candidate'), ('b', 'x', 'current'), ('a', '2', 'candidate')]
     """
@@ -40,7 +44,9 @@ def pairings(
     for name, task_ids in suites.items():
         size = chunks.get(name, 1)
         batches = [tuple(task_ids[at : at + size]) for at in range(0, len(task_ids), size)]
-        units = [(seed, batch) for seed in seeds for batch in batches]
+        units = [(seed, batch) for seed in seeds[name] for batch in batches]
+        if by_task:
+            units = [(seed, batch) for batch in batches for seed in seeds[name]]
         placed += [
             ((place + 0.5) / len(units), name, seed, batch)
             for place, (seed, batch) in enumerate(units)
@@ -52,7 +58,11 @@ def pairings(
     ]
 
 
-def left(pairing: Pairing, side: Side, known: Collection[tuple[str, str, int, Side]]) -> list[str]:
+Key = tuple[str, str, int, Side]
+"""Suite, task, seed and side: one cell."""
+
+
+def left(pairing: Pairing, side: Side, known: Collection[Key]) -> list[str]:
     """The tasks of a pairing that this model has no cell for yet."""
     return [
         task_id
@@ -61,6 +71,6 @@ def left(pairing: Pairing, side: Side, known: Collection[tuple[str, str, int, Si
     ]
 
 
-def key(cell: Cell) -> tuple[str, str, int, Side]:
+def key(cell: Cell) -> Key:
     """What makes a cell this cell and no other."""
     return (cell.suite, cell.task_id, cell.seed, cell.side)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +12,7 @@ from typing import TypeVar, assert_never
 from upswing.contracts.validation import Answer, Ran, ToolCall
 from upswing.errors import Transient, UpswingError
 from upswing.validate.checkers.judging import opinion
+from upswing.validate.constant import LONGEST
 from upswing.validate.moves import (
     Ask,
     AskJudge,
@@ -29,6 +31,8 @@ from upswing.validate.suite import Performs
 
 R = TypeVar("R")
 Sleep = Callable[[float], Awaitable[None]]
+_DIFFERENT = 2000
+"""Answers that are counted apart."""
 _MOVES = 64
 """More than any task has; a world that never ends is stopped there."""
 
@@ -46,6 +50,8 @@ class Pace:
     """For one answer."""
     deadline: timedelta = timedelta(minutes=30)
     """For the whole run, from when it is begun or taken up again."""
+    soft: timedelta | None = None
+    """When it should be over: what would end later is not begun, and not missed. None: the deadline."""
 
 
 class Player:
@@ -61,13 +67,16 @@ class Player:
         self.silent = 0
         """Questions that the judge gave no usable answer to."""
 
-    async def play(self, task: Playable, model: str, seed: int) -> Done | InfraError:
-        """How it ended, or what of ours kept failing."""
+    async def play(
+        self, task: Playable, model: str, seed: int, said: Counter[str] | None = None
+    ) -> Done | InfraError:
+        """How it ended, or what of ours kept failing; `said` counts what the model said last."""
         events: list[Event] = []
         try:
             for _ in range(_MOVES):
                 move = task.following(events)
                 if isinstance(move, Done):
+                    _count(events, said)
                     return move
                 events.append(await self._carry_out(move, model, seed))
         except InfraError as error:
@@ -146,6 +155,14 @@ class Player:
             except Transient as error:
                 why = str(error)
         raise InfraError(why)
+
+
+def _count(events: Sequence[Event], said: Counter[str] | None) -> None:
+    answers = [event.text.strip() for event in events if isinstance(event, Answer)]
+    if said is None or not answers or not 0 < len(answers[-1]) <= LONGEST:
+        return
+    if answers[-1] in said or len(said) < _DIFFERENT:
+        said[answers[-1]] += 1
 
 
 def _sound(answer: Answer) -> Answer:

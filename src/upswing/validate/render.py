@@ -56,9 +56,25 @@ def _summaries(report: ValidationReport) -> list[str]:
     judge = report.judge or "none, rules alone"
     return [
         f"Improvement {_told(report.improvement)} ({', '.join(counted) or 'no suite counts'})",
+        *([f"Beside base {_told(report.anchor)} ({report.base})"] if report.anchor else []),
         f"Safety      {_told(report.safety)} (judge: {judge})",
-        f"Took {took:.0f} s with {len(report.seeds)} seed{'s' * (len(report.seeds) != 1)} a task",
+        *_constants(report),
+        f"Took {took:.0f} s with {_samples(report)}",
     ]
+
+
+def _constants(report: ValidationReport) -> list[str]:
+    told = [f"{s.name} {s.constant:.3f}" for s in report.suites if s.constant is not None]
+    return [f"Best constant answer: {', '.join(told)}"] if told else []
+
+
+def _samples(report: ValidationReport) -> str:
+    own = {suite.samples for suite in report.suites if suite.own}
+    once = f"{len(report.seeds)} seed{'s' * (len(report.seeds) != 1)} a task"
+    if not own:
+        return once
+    warm = "" if report.temperature is None else f" at temperature {report.temperature:g}"
+    return f"{max(own)} answers to each of your own tasks{warm}, {once} elsewhere"
 
 
 def _row(suite: SuiteReport) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class Inputs(Struct, frozen=True):
     safety: Interval | None
     improvement: Interval | None
     policy: Policy
+    anchor: Interval | None = None
 
 
 def inputs_of(report: ValidationReport, policy: Policy) -> bytes:
@@ -53,7 +54,7 @@ def inputs_of(report: ValidationReport, policy: Policy) -> bytes:
     return msgspec.json.encode(
         Inputs(
             report.run_id, report.candidate, report.current, suites, report.safety,
-            report.improvement, policy,
+            report.improvement, policy, report.anchor,
         )
     )  # fmt: skip
 
@@ -66,6 +67,7 @@ def replay(inputs: bytes) -> tuple[bytes, str]:
         _difference(told.safety),
         _difference(told.improvement),
         told.policy,
+        _difference(told.anchor),
     )
     return _outcome(reached), _sentence(told, reached)
 

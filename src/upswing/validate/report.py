@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from upswing.contracts.validation import (
@@ -22,11 +22,15 @@ from upswing.contracts.validation import (
     SuiteReport,
     ValidationReport,
 )
-from upswing.validate.compare import Difference, difference, paired
+from upswing.validate.compare import Difference, beside, difference, level_of, paired
 from upswing.validate.verdict import Finding, Policy, Score, Verdict, results_of, verdict
 
 SHOWN = 20
 """Fallen tasks in a report."""
+ENOUGH = 20
+"""Tasks that candidate and base must both have done before they are compared."""
+Pairs = Mapping[str, tuple[float, float]]
+"""Task → the two models' scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,11 @@ class Run:
     candidate: str
     current: str
     seeds: tuple[int, ...] = (0,)
-    """Every task is done once with each."""
+    """Every task is done once with each, except the user's own."""
+    samples: tuple[int, ...] = (1,)
+    """Answers to each of the user's own tasks at each look."""
+    base: str | None = None
+    """The fixed anchor, where it is neither of the two."""
     seed: int = 0
     """Of the intervals."""
 
@@ -49,6 +57,9 @@ class Planned:
     name: str
     kind: Kind
     tasks: int
+    own: bool = False
+    samples: int = 1
+    """Answers of each model to each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +70,54 @@ class Circumstances:
     ended: datetime
     judge: str | None = None
     notes: tuple[str, ...] = ()
+    looks: tuple[int, ...] = ()
+    temperature: float | None = None
+    top_p: float | None = None
+    constants: Mapping[str, float] = field(default_factory=dict)
+    """Suite → what the best constant answer would score."""
 
 
-def report(
-    run: Run, suites: Sequence[Planned], cells: Iterable[Cell], policy: Policy, how: Circumstances
-) -> ValidationReport:
-    """The whole report; the same cells give the same report."""
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What cells come to."""
+
+    cells: Mapping[str, Sequence[Cell]]
+    pairs: Mapping[str, Pairs]
+    scores: tuple[Score, ...]
+    verdict: Verdict
+    anchor: Difference | None
+
+
+def weigh(run: Run, suites: Sequence[Planned], cells: Iterable[Cell], policy: Policy) -> Weighed:
+    """Scores and verdict; the same cells give the same."""
     by_suite: dict[str, list[Cell]] = {suite.name: [] for suite in suites}
     for cell in cells:
         if cell.suite in by_suite:
             by_suite[cell.suite].append(cell)
     pairs = {name: paired(found) for name, found in by_suite.items()}
     scores = [_score(suite, by_suite[suite.name], pairs[suite.name], run) for suite in suites]
-    reached = judge(run, suites, pairs, scores, policy)
+    anchor = beside_base(run, suites, by_suite)
+    return Weighed(
+        by_suite, pairs, tuple(scores), judge(run, suites, pairs, scores, policy, anchor), anchor
+    )
+
+
+def beside_base(
+    run: Run, suites: Sequence[Planned], cells: Mapping[str, Sequence[Cell]]
+) -> Difference | None:
+    """Candidate − base over the user's own tasks; None where too few were done by both."""
+    found = [beside(cells[suite.name], "base") for suite in suites if suite.own]
+    enough = sum(map(len, found)) >= ENOUGH
+    return difference(found, run.seed, level=level_of(len(run.samples))) if enough else None
+
+
+def report(
+    run: Run, suites: Sequence[Planned], cells: Iterable[Cell], policy: Policy, how: Circumstances
+) -> ValidationReport:
+    """The whole report; the same cells give the same report."""
+    weighed = weigh(run, suites, cells, policy)
+    by_suite, pairs, scores = weighed.cells, weighed.pairs, weighed.scores
+    reached = weighed.verdict
     blank = [
         each.name
         for each in suites
@@ -87,7 +133,8 @@ def report(
         improvement=interval(reached.improvement),
         safety=interval(reached.safety),
         suites=tuple(
-            _suite(score, policy.counts(score.name, score.kind) and score.name not in blank, words[score.name])
+            _suite(score, policy.counts(score.name, score.kind) and score.name not in blank,
+                   words[score.name], how.constants.get(score.name))
             for score in scores
         ),
         fallen=tuple(_fallen(by_suite, pairs))[:SHOWN],
@@ -98,11 +145,13 @@ def report(
         seeds=run.seeds,
         judge=how.judge,
         notes=(*how.notes, *_blank(blank), *_spoiled(by_suite)),
+        level=level_of(len(run.samples)),
+        looks=how.looks,
+        base=run.base,
+        anchor=interval(weighed.anchor),
+        temperature=how.temperature,
+        top_p=how.top_p,
     )  # fmt: skip
-
-
-Pairs = Mapping[str, tuple[float, float]]
-"""Task → the two models' scores."""
 
 
 def judge(
@@ -111,6 +160,7 @@ def judge(
     pairs: Mapping[str, Pairs],
     scores: Sequence[Score],
     policy: Policy,
+    anchor: Difference | None = None,
 ) -> Verdict:
     """The verdict with its two summaries."""
     counted = [
@@ -124,8 +174,8 @@ def judge(
         if suite.kind == "safety"
         for task, both in pairs[suite.name].items()
     }
-    improvement = difference(counted, run.seed)
-    return verdict(scores, difference([harm], run.seed), improvement, policy)
+    improvement = difference(counted, run.seed, level=level_of(len(run.samples)))
+    return verdict(scores, difference([harm], run.seed), improvement, policy, anchor)
 
 
 def beyond(pairs: Pairs) -> bool:
@@ -151,23 +201,26 @@ def _number(value: float | None) -> float | None:
 
 
 def _score(suite: Planned, cells: Sequence[Cell], pairs: Pairs, run: Run) -> Score:
-    seen = Counter((cell.task_id, cell.seed) for cell in cells if cell.score is not None)
+    two = [cell for cell in cells if cell.side in SIDES]
+    seen = Counter((cell.task_id, cell.seed) for cell in two if cell.score is not None)
     count = len(pairs)
     return Score(
         name=suite.name,
         kind=suite.kind,
         difference=difference([pairs], run.seed),
         done=sum(both == 2 for both in seen.values()),
-        planned=suite.tasks * len(run.seeds),
+        planned=suite.tasks * suite.samples,
         candidate=math.fsum(one for one, _ in pairs.values()) / count if count else None,
         current=math.fsum(other for _, other in pairs.values()) / count if count else None,
         spoiled={
-            side: sum(cell.score is None for cell in cells if cell.side == side) for side in SIDES
+            side: sum(cell.score is None for cell in two if cell.side == side) for side in SIDES
         },
+        own=suite.own,
+        samples=suite.samples,
     )
 
 
-def _suite(score: Score, counted: bool, finding: Finding) -> SuiteReport:
+def _suite(score: Score, counted: bool, finding: Finding, constant: float | None) -> SuiteReport:
     return SuiteReport(
         name=score.name,
         kind=score.kind,
@@ -180,6 +233,9 @@ def _suite(score: Score, counted: bool, finding: Finding) -> SuiteReport:
         done=score.done,
         planned=score.planned,
         spoiled=dict(score.spoiled),
+        own=score.own,
+        samples=score.samples,
+        constant=_number(constant),
     )
 
 

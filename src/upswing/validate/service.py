@@ -1,11 +1,15 @@
 """How is a candidate tried against the current model? Task by task, both side by side.
 
+    once: abilities, safety ─┐
+    own tasks, 4 answers ────┴─▶ look ─▶ own tasks, 8 answers ─▶ look ─▶ 16 answers ─▶ look ─▶ report
+
 | what happens                                         | what follows                              |
 |------------------------------------------------------|-------------------------------------------|
 | the model answers, the sandbox or the judge answers  | the task's next move                      |
 | `Transient`, or no answer in time                    | tried again, with back-off, a few times   |
 | still not, or another of our errors                  | the cell is spoiled: left out and counted |
 | the judge fails                                      | rules alone decide; noted in the report   |
+| it should be over soon                               | no further own task or look is begun      |
 | the deadline comes                                   | what is missing counts as not covered     |
 | the process is killed                                | kept cells are not done again             |
 """
@@ -14,40 +18,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
-from upswing.contracts.validation import Cell, Side, ValidationReport
-from upswing.validate.moves import Ask, Done, InfraError, Judge, RunsCode
-from upswing.validate.plan import Pairing, key, left, pairings
+from upswing.contracts.validation import ValidationReport
+from upswing.validate.constant import Constant, best_constant
+from upswing.validate.looks import after_look
+from upswing.validate.moves import Ask, Judge, RunsCode
 from upswing.validate.player_service import Pace, Player, Sleep
-from upswing.validate.report import Circumstances, Planned, Run, report
+from upswing.validate.report import Circumstances, Run, report, weigh
+from upswing.validate.sampling import GREEDY, Sampling
+from upswing.validate.session_service import KeepsCells, KeepsScores, Progress, Session
 from upswing.validate.suite import Suite
 from upswing.validate.verdict import Policy
 
+__all__ = ["KeepsCells", "Progress", "Validator"]
 log = logging.getLogger(__name__)
-
-
-class KeepsCells(Protocol):
-    """Where cells survive a restart. Keeping one twice changes nothing."""
-
-    async def of_run(self, run_id: str) -> Sequence[Cell]: ...
-
-    async def keep(self, run_id: str, cells: Sequence[Cell]) -> None:
-        """Durable when it returns."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far one suite is, in answers of both models."""
-
-    suite: str
-    done: int
-    total: int
 
 
 class Validator:
@@ -63,10 +49,18 @@ class Validator:
         judge: Judge | None = None,
         sleep: Sleep = asyncio.sleep,
         pace: Pace = Pace(),  # noqa: B008  it is frozen
+        once: Ask | None = None,
+        sampling: Sampling = GREEDY,
+        scores: KeepsScores | None = None,
     ) -> None:
-        self._ask, self._cells, self._clock = ask, cells, clock
+        """`ask` is for the user's own tasks, drawn as `sampling` says, `once` for all others.
+
+        `scores` keeps what baselines reached, so that they are not asked again.
+        """
+        self._ask, self._once, self._cells, self._clock = ask, once or ask, cells, clock
         self._sandbox, self._judge = sandbox, judge
         self._sleep, self._pace = sleep, pace
+        self._sampling, self._scores = sampling, scores
 
     async def run(
         self,
@@ -77,112 +71,81 @@ class Validator:
     ) -> ValidationReport:
         """The report. With a run id that was begun before, only what is missing is done."""
         started = self._clock()
-        player = Player(self._ask, self._sandbox, self._judge, self._sleep, self._pace)
-        session = _Session(player, self._cells, run, suites, progress)
+        own, once = self._player(self._ask), self._player(self._once)
+        session = Session(own, once, self._cells, self._scores, run, suites, progress, self._pace)
         await session.take_up()
-        late = await session.finish(self._pace)
-        notes = tuple(_notes(player, late, self._pace))
-        judge = self._judge.name if self._judge else None
-        how = Circumstances(started, self._clock(), judge, notes)
-        planned = [Planned(suite.name, suite.kind, len(suite.task_ids)) for suite in suites]
-        made = await asyncio.to_thread(report, run, planned, session.cells, policy, how)
+        late, looks = False, list[int]()
+        try:
+            async with asyncio.timeout(self._pace.deadline.total_seconds()):
+                await self._looks(session, run, policy, looks)
+        except TimeoutError:
+            late = True
+        constants = await asyncio.to_thread(_constants, session, suites)
+        notes = (*_notes((own, once), late, self._pace), *session.notes(), *_told(constants))
+        how = Circumstances(
+            started, self._clock(), self._judge.name if self._judge else None, notes,
+            tuple(looks), self._sampling.temperature if session.has_own else None,
+            self._sampling.top_p if session.has_own else None,
+            {name: found.score for name, found in constants.items()},
+        )  # fmt: skip
+        made = await asyncio.to_thread(
+            report, run, session.planned(), session.counted(), policy, how
+        )
         about = {"action": "validated", "run": run.run_id, "word": made.word}
         log.info("%s: %s", run.candidate, " ".join(made.reasons), extra=about)
         return made
 
+    async def _looks(self, session: Session, run: Run, policy: Policy, looks: list[int]) -> None:
+        """Answers, a look, and more answers while the table of `looks` asks for them."""
+        await session.open()
+        for place, samples in enumerate(run.samples):
+            await session.answer(samples)
+            if not session.has_own:
+                return
+            looks.append(samples)
+            weighed = await asyncio.to_thread(
+                weigh, run, session.planned(), session.counted(), policy
+            )
+            following = run.samples[place + 1 :][:1]
+            last = not following or not session.time_for(following[0])
+            own = [score for score in weighed.scores if score.own]
+            step = after_look(weighed.verdict, own, policy, last=last)
+            about = {"action": "look", "run": run.run_id, "samples": samples}
+            log.info("%s: %s", run.candidate, step.sentence, extra=about)
+            if step.stop:
+                return
 
-class _Session:
-    """One run being done: what is known, and what is left."""
+    def _player(self, ask: Ask) -> Player:
+        return Player(ask, self._sandbox, self._judge, self._sleep, self._pace)
 
-    def __init__(
-        self,
-        player: Player,
-        store: KeepsCells,
-        run: Run,
-        suites: Sequence[Suite],
-        progress: Callable[[Progress], None],
-    ) -> None:
-        self._player, self._store, self._run, self._progress = player, store, run, progress
-        self._suites = {suite.name: suite for suite in suites}
-        self._tasks = {(suite.name, task.task_id): task for suite in suites for task in suite.tasks}
-        ids = {suite.name: suite.task_ids for suite in suites}
-        self._plan = pairings(ids, run.seeds, {suite.name: suite.chunk for suite in suites})
-        self.cells: list[Cell] = []
-        self._known: set[tuple[str, str, int, Side]] = set()
-        self._done = dict.fromkeys(ids, 0)
 
-    async def take_up(self) -> None:
-        """What was done before the last restart is not done again."""
-        planned = {(each.suite, task, each.seed) for each in self._plan for task in each.task_ids}
-        kept = await self._store.of_run(self._run.run_id)
-        self._note([cell for cell in kept if key(cell)[:3] in planned and cell.score is not None])
+def _constants(session: Session, suites: Sequence[Suite]) -> dict[str, Constant]:
+    """The best constant answer to the tasks of each of the user's own suites."""
+    found = {
+        suite.name: best_constant(
+            [task for task in suite.tasks if task.task_id in session.taken[suite.name]],
+            session.said[suite.name],
+        )
+        for suite in suites
+        if suite.own and suite.tasks
+    }
+    return {name: each for name, each in found.items() if each is not None}
 
-    async def finish(self, pace: Pace) -> bool:
-        """Do what is left; whether the deadline came first."""
-        for name in self._suites:
-            self._tell(name)
-        waiting = iter(self._plan)
-        try:
-            async with asyncio.timeout(pace.deadline.total_seconds()), asyncio.TaskGroup() as group:
-                for _ in range(pace.at_once):
-                    group.create_task(self._work(waiting))
-        except TimeoutError:
-            return True
-        return False
 
-    async def _work(self, waiting: Iterator[Pairing]) -> None:
-        for pairing in waiting:
-            for side in pairing.order:
-                if task_ids := left(pairing, side, self._known):
-                    await self._do(pairing, side, task_ids)
-
-    async def _do(self, pairing: Pairing, side: Side, task_ids: Sequence[str]) -> None:
-        suite = self._suites[pairing.suite]
-        model = self._run.candidate if side == "candidate" else self._run.current
-        if suite.perform is not None:
-            came = await self._player.perform(suite.perform, task_ids, model, pairing.seed)
+def _told(constants: dict[str, Constant]) -> Iterator[str]:
+    for name, found in constants.items():
+        if name == "production":  # whatever is right there is a user's
+            yield f"The best constant answer scores {found.score:.2f} in {name}."
         else:
-            came = {
-                name: await self._player.play(self._tasks[suite.name, name], model, pairing.seed)
-                for name in task_ids
-            }
-        unheard = InfraError("The task's own runner gave no result.")
-        cells = [_cell(pairing, side, name, came.get(name, unheard)) for name in task_ids]
-        sound = [cell for cell in cells if cell.score is not None and math.isfinite(cell.score)]
-        if sound:
-            await self._store.keep(self._run.run_id, sound)
-        self._note(cells)
-        self._tell(suite.name)
-
-    def _note(self, cells: Sequence[Cell]) -> None:
-        for cell in cells:
-            if key(cell) not in self._known:
-                self._known.add(key(cell))
-                self.cells.append(cell)
-                self._done[cell.suite] += 1
-
-    def _tell(self, suite: str) -> None:
-        total = 2 * len(self._run.seeds) * len(self._suites[suite].task_ids)
-        self._progress(Progress(suite, self._done[suite], total))
+            yield f"The best constant answer scores {found.score:.2f} in {name}: “{found.answer[:60]}”."
 
 
-def _cell(pairing: Pairing, side: Side, task_id: str, came: Done | InfraError) -> Cell:
-    if isinstance(came, InfraError):
-        return Cell(pairing.suite, task_id, pairing.seed, side, None, shown(str(came)))
-    score = came.score if math.isnan(came.score) else min(1.0, max(0.0, came.score))
-    return Cell(pairing.suite, task_id, pairing.seed, side, score, shown(came.sentence))
-
-
-def shown(text: str) -> str:
-    """A sentence that can be kept: not too long, and nothing that no file can hold."""
-    return text[:500].encode(errors="replace").decode()
-
-
-def _notes(player: Player, late: bool, pace: Pace) -> Iterator[str]:
+def _notes(players: Sequence[Player], late: bool, pace: Pace) -> Iterator[str]:
     if late:
         yield f"The deadline of {pace.deadline.total_seconds() / 60:g} minutes came before the end."
-    for fences in sorted(player.fences):
+    for fences in sorted(set().union(*(player.fences for player in players))):
         weak = " Code was not held in by the kernel alone." if "hooks" in fences else ""
         yield f"Code ran behind these fences: {', '.join(fences)}.{weak}"
-    if player.silent:
-        yield f"The judge gave no usable answer {player.silent} times; rules alone decided there."
+    silent = sum(player.silent for player in players)
+    if silent:
+        yield f"The judge gave no usable answer {silent} times; rules alone decided there."

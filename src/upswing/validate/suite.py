@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import Protocol
 
 import msgspec
@@ -18,7 +19,7 @@ from upswing.validate.task import Task
 REGRESSION = "regression"
 BENCHMARKS = ("code_generation", "data_analysis", "research_synthesis", "tool_usage")
 SAFETY = ("safety_refusal", "safety_toxicity", "safety_bias", "safety_jailbreak")
-_DECODER = msgspec.json.Decoder(Task)
+_DECODER, _ENCODER = msgspec.json.Decoder(Task), msgspec.json.Encoder(order="deterministic")
 
 
 class Performs(Protocol):
@@ -41,6 +42,8 @@ class Suite:
     perform: Performs | None = None
     chunk: int = 1
     """How many of them are performed together."""
+    own: bool = False
+    """Tasks of the user's own: answered several times, as the agents would."""
 
     @property
     def task_ids(self) -> tuple[str, ...]:
@@ -48,11 +51,17 @@ class Suite:
 
 
 def playable(task: Task) -> Playable:
-    return Playable(task.task_id, partial(following, task))
+    return Playable(task.task_id, partial(following, task), fingerprint(task))
 
 
-def suite_of(name: str, kind: Kind, tasks: Iterable[Task]) -> Suite:
-    return Suite(name, kind, tuple(map(playable, tasks)))
+def fingerprint(task: Task) -> str:
+    """The same for the same messages, tools and check, whatever the task is called."""
+    about = (task.messages, task.tools, task.check, task.max_tokens)
+    return sha256(_ENCODER.encode(about)).hexdigest()
+
+
+def suite_of(name: str, kind: Kind, tasks: Iterable[Task], *, own: bool = False) -> Suite:
+    return Suite(name, kind, tuple(map(playable, tasks)), own=own)
 
 
 def read_tasks(raw: bytes, where: str) -> tuple[Task, ...]:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from upswing.contracts.validation import Kind
 from upswing.errors import Misuse
+from upswing.validate.moves import Done, Event, Move, Playable
+from upswing.validate.place_service import UNTOLD, Place, suite_of_place
 from upswing.validate.suite import (
     BENCHMARKS,
     REGRESSION,
@@ -19,7 +25,10 @@ from upswing.validate.suite import (
     suite_of,
 )
 from upswing.validate.task import Task
+from upswing.validate.usual import FEWEST, PRODUCTION, is_own
 from upswing.validate.world import World, suite_of_world
+
+_WORDS = {True: "It is right.", False: "It is not right."}
 
 
 class KeepsPins(Protocol):
@@ -44,6 +53,11 @@ async def suites(
     pins: KeepsPins | None = None,
     worlds: Mapping[str, World[Any, Any]] | None = None,
     files: Mapping[str, Path] | None = None,
+    places: Mapping[str, Place] | None = None,
+    production: Sequence[Task] = (),
+    versions: Mapping[str, str] | None = None,
+    most: int | None = None,
+    max_tokens: int | None = None,
     inspect_limit: int | None = None,
 ) -> tuple[Suite, ...]:
     """The suites by their names.
@@ -53,35 +67,75 @@ async def suites(
     | `code_generation` and the others        | our own                                      |
     | `safety`                                | the four safety suites                       |
     | `regression`                            | what was pinned; left out while it is empty  |
-    | `world:NAME`                            | a world's held-out tasks                     |
+    | `world:NAME`                            | a world's held-out tasks, also of `places`   |
+    | `production`                            | what was harvested; left out while empty     |
     | `inspect:TASK`                          | an Inspect AI task                           |
     | a name of `files`                       | a user's own file, one task a line           |
+
+    `most` tasks are of the user's own, shared among their suites; `versions` tell a world's code from
+    an earlier one; `max_tokens` is what the longest answer may take.
     """
-    worlds, files = worlds or {}, files or {}
-    made = []
-    for name in chosen(names, there(worlds, files)):
+    worlds, files, places = worlds or {}, files or {}, places or {}
+    wanted = chosen(names, there((*worlds, *places), files))
+    share = _share(most, sum(is_own(name, files) for name in wanted))
+    made: list[Suite] = []
+    for name in wanted:
+        world = name.removeprefix("world:")
         if name == REGRESSION:
             tasks = await pins.pinned() if pins else ()
             made += [suite_of(name, "regression", tasks)] if tasks else []
+        elif name == PRODUCTION:
+            made += (
+                [_unquoted(suite_of(name, "benchmark", production[:share], own=True))]
+                if production
+                else []
+            )
+        elif name.startswith("world:") and world in places:
+            made.append(await suite_of_place(world, places[world], most=share or UNTOLD))
         elif name.startswith("world:"):
-            made.append(suite_of_world(worlds[name.removeprefix("world:")]))
+            version = (versions or {}).get(world, "")
+            made.append(suite_of_world(worlds[world], name=world, tasks=share, version=version))
         elif name.startswith("inspect:"):
             from upswing.validate.inspect_service import suite_of_inspect  # noqa: PLC0415 - heavy
 
             made.append(await suite_of_inspect(name.removeprefix("inspect:"), limit=inspect_limit))
         elif name in files:
-            made.append(
-                suite_of(name, "benchmark", read_tasks(_bytes(files[name]), files[name].name))
-            )
+            tasks = read_tasks(_bytes(files[name]), files[name].name)
+            made.append(suite_of(name, "benchmark", tasks[:share], own=True))
         else:
             kind: Kind = "safety" if name in SAFETY else "benchmark"
-            made.append(suite_of(name, kind, tasks_of(name)))
+            tasks = [_short(name, task, max_tokens) for task in tasks_of(name)]
+            made.append(suite_of(name, kind, tasks))
     return tuple(made)
+
+
+def _share(most: int | None, suites: int) -> int | None:
+    return None if most is None else max(FEWEST, most // max(1, suites))
+
+
+def _short(name: str, task: Task, most: int | None) -> Task:
+    """Only code needs as long an answer as is allowed."""
+    if most is None or name == "code_generation":
+        return task
+    allowed = most // 2 if name in BENCHMARKS else 3 * most // 8
+    return msgspec.structs.replace(task, max_tokens=max(1, min(task.max_tokens, allowed)))
+
+
+def _unquoted(suite: Suite) -> Suite:
+    """What is said of an answer to a user's task would quote the user, so it is not said."""
+
+    def plain(task: Playable, events: Sequence[Event]) -> Move:
+        move = task.following(events)
+        return Done(move.score, _WORDS[move.score >= 1]) if isinstance(move, Done) else move
+
+    tasks = (replace(task, following=partial(plain, task)) for task in suite.tasks)
+    return replace(suite, tasks=tuple(tasks))
 
 
 def there(worlds: Iterable[str], files: Iterable[str]) -> tuple[str, ...]:
     """The names of the suites that can be had."""
-    return (*BENCHMARKS, *SAFETY, REGRESSION, *(f"world:{name}" for name in worlds), *files)
+    own = (PRODUCTION, *(f"world:{name}" for name in worlds), *files)
+    return (*BENCHMARKS, *SAFETY, REGRESSION, *own)
 
 
 def _bytes(path: Path) -> bytes:

@@ -29,9 +29,13 @@ below the floor that is set for it. All bounds are of 95 % intervals, two-sided.
 |------------------------------------------------------------|----------------|
 | any suite, or safety                                       | its word       |
 | improvement is not a number                                | `fail`         |
+| the interval of the improvement lies below 0               | `fail`         |
+| the interval of candidate − base lies below 0              | `fail`         |
 | both models score zero in every suite that counts          | `inconclusive` |
 | a suite that counts for improvement is missing             | `inconclusive` |
 | no safety suite, though one is required                    | `inconclusive` |
+
+The base is the fixed anchor: small losses against each current model in turn cannot add up.
 
 The verdict never gets worse when a score of the candidate gets better. Guards fail closed: a
 comparison with NaN is a `fail`, not a `pass` by accident.
@@ -50,6 +54,8 @@ from upswing.validate.compare import Difference
 RANK: Mapping[Word, int] = {"pass": 0, "inconclusive": 1, "fail": 2}
 SAFETY = "safety"
 """The name under which all safety suites together are reported."""
+IMPROVEMENT, ANCHOR = "improvement", "base"
+"""What findings about the counted suites, and about the comparison with the base, are about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,8 @@ class Score:
     candidate: float | None = None
     current: float | None = None
     spoiled: Mapping[Side, int] = field(default_factory=dict)
+    own: bool = False
+    samples: int = 1
 
     @property
     def coverage(self) -> float:
@@ -123,8 +131,12 @@ def verdict(
     safety: Difference | None,
     improvement: Difference | None,
     policy: Policy = Policy(),  # noqa: B008  it is frozen
+    anchor: Difference | None = None,
 ) -> Verdict:
-    """The verdict; `safety` is over the tasks of all safety suites, `improvement` over the counted."""
+    """The verdict; `safety` is over the tasks of all safety suites, `improvement` over the counted.
+
+    `anchor` is candidate − base over the user's own tasks, where there are enough of them.
+    """
     findings = [of_suite(score, policy) for score in scores if score.kind != "safety"]
     harm = [score for score in scores if score.kind == "safety"]
     findings += [of_safety_suite(score, policy) for score in harm]
@@ -133,6 +145,7 @@ def verdict(
     elif policy.needs_safety:
         findings.append(Finding(SAFETY, "inconclusive", "No safety suite was run."))
     findings += of_improvement(improvement, scores, policy)
+    findings += of_anchor(anchor)
     words: list[Word] = [finding.word for finding in findings]
     word = max(words, key=RANK.__getitem__) if words else "inconclusive"
     return Verdict(word, tuple(findings), improvement, safety)
@@ -201,7 +214,7 @@ def of_improvement(
     found: Difference | None, scores: Sequence[Score], policy: Policy
 ) -> list[Finding]:
     """What is wrong with the improvement; nothing when it can be used."""
-    about = "improvement"
+    about = IMPROVEMENT
     missing = sorted((policy.counted or frozenset()) - {score.name for score in scores})
     if missing:
         return [
@@ -213,7 +226,24 @@ def of_improvement(
         return [Finding(about, "inconclusive", _unmeasured(scores, policy))]
     if not math.isfinite(found.estimate):
         return [Finding(about, "fail", "The improvement is not a number.")]
+    counted = [score for score in scores if policy.counts(score.name, score.kind)]
+    covered = all(score.coverage >= policy.coverage for score in counted)
+    if covered and not found.upper >= 0:
+        return [
+            Finding(about, "fail", f"It is significantly worse where it counts: {shown(found)}.")
+        ]
     return []
+
+
+def of_anchor(found: Difference | None) -> list[Finding]:
+    """Whether it is below the base; nothing when there was nothing to compare."""
+    if found is None:
+        return []
+    if not found.upper >= 0:
+        return [
+            Finding(ANCHOR, "fail", f"It is significantly worse than the base: {shown(found)}.")
+        ]
+    return [Finding(ANCHOR, "pass", f"Beside the base: {shown(found)}.")]
 
 
 def results_of(scores: Iterable[Score], reached: Verdict) -> ValidationResults:

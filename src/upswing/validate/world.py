@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
 from upswing.contracts.validation import Answer
-from upswing.validate.moves import AskModel, Done, Event, Message, Playable
+from upswing.errors import UpswingError
+from upswing.validate.moves import AskModel, Done, Event, InfraError, Message, Playable
 from upswing.validate.suite import Suite
 
 
@@ -54,17 +56,53 @@ class World(Protocol[T, S]):
 
 
 def suite_of_world(
-    world: World[Any, Any], *, tasks: int | None = None, max_tokens: int = 64
+    world: World[Any, Any],
+    *,
+    name: str | None = None,
+    tasks: int | None = None,
+    max_tokens: int = 64,
+    version: str = "",
 ) -> Suite:
-    """The held-out tasks, or the first `tasks` of them, as the suite `world:NAME`."""
+    """The held-out tasks, or the first `tasks` of them, as the suite `world:NAME`.
+
+    `version` tells the world's code from an earlier one; without any, no answer is used again.
+    """
     chosen = world.held_out[:tasks]
     return Suite(
-        f"world:{world.name}",
+        f"world:{name or world.name}",
         "benchmark",
         tuple(
-            Playable(task.task_id, partial(following, world, task, max_tokens)) for task in chosen
+            Playable(
+                task.task_id,
+                partial(_guarded, world, task, max_tokens),
+                _fingerprint(world, task, max_tokens, version) if version else "",
+            )
+            for task in chosen
         ),
+        own=True,
     )
+
+
+def _fingerprint(world: World[T, S], task: T, max_tokens: int, version: str) -> str:
+    try:
+        shown = world.observe(world.reset(task)).text
+    except Exception as error:  # noqa: BLE001 - a world is foreign code: it may raise anything
+        shown = repr(error)
+    about = (version, task.task_id, task.instructions, shown, str(max_tokens))
+    return sha256("\0".join(about).encode(errors="replace")).hexdigest()
+
+
+def _guarded(
+    world: World[T, S], task: T, max_tokens: int, events: Sequence[Event]
+) -> AskModel | Done:
+    """What a world raises is the world's fault, not the model's."""
+    try:
+        return following(world, task, max_tokens, events)
+    except UpswingError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a world is foreign code: it may raise anything
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise InfraError(f"The world {world.name} broke: {said}.") from None
 
 
 def following(

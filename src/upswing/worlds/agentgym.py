@@ -44,7 +44,8 @@ class Step(msgspec.Struct, frozen=True):
 class Reset(msgspec.Struct, frozen=True):
     id: int
     data_idx: int = 0
-    """The number of the task: those to learn from come first, the held-out ones follow."""
+    """The number of the task: those to learn from come first, then the held-out ones, then those
+    of the test."""
 
 
 class Close(msgspec.Struct, frozen=True):
@@ -84,6 +85,7 @@ class About(msgspec.Struct, frozen=True):
     max_turns: int
     training: int
     held_out: int
+    test: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any
 from upswing.errors import Conflict, Misuse, Transient
 from upswing.worlds.agentgym import About, Answer, Info
 from upswing.worlds.visit import Play, begin, proceed
-from upswing.worlds.world import Task, World
+from upswing.worlds.world import Task, World, third_split
 
 
 class Full(Transient):
@@ -54,7 +54,8 @@ class Sessions:
 
     def about(self) -> About:
         world = self._world
-        return About(world.name, world.max_turns, len(world.training), len(world.held_out))
+        splits = (world.training, world.held_out, third_split(world))
+        return About(world.name, world.max_turns, *(len(tasks) for tasks in splits))
 
     def create(self, number: int, now: float) -> Answer:
         """A new session, at the beginning of this task."""

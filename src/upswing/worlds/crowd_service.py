@@ -1,7 +1,9 @@
 """Many agents at the same tasks: how did each of them fare?
 
-Every agent does every task of a round, so those at one task form a group: the same window, the same
-scenario. Some users say what they thought, some of them only after other episodes have ended.
+Every agent does every task of a round, so those at one task form a group. Where several models answer,
+as in a canary, more agents do a task until one of the models has a group of its own at it: attempts of
+different models are not compared. Some users say what they thought, some of them only after other
+episodes have ended.
 
 | what happens                                        | what follows                             |
 |-----------------------------------------------------|------------------------------------------|
@@ -17,6 +19,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, Self, runtime_checkable
 from uuid import UUID, uuid4
 
@@ -25,8 +28,10 @@ from upswing.worlds.errands import (
     Done,
     Errand,
     Played,
+    Windowed,
     Word,
     means,
+    missing_of,
     name_of,
     played_of,
     window_for,
@@ -36,6 +41,10 @@ from upswing.worlds.visit import LocalVisit, Play, Visit
 from upswing.worlds.world import Task, World
 
 __all__ = ["Counts", "Crowd", "Elsewhere", "Played", "means"]
+_GROUP, _WINDOW_GROUP = 4, 5
+"""Attempts of one model that make a group, at a task and in a window of a continuous world."""
+_MOST_MODELS = 3
+"""So many side by side, at most, are waited for."""
 _LATER = 12
 """Episodes that end before a late word comes."""
 
@@ -123,23 +132,43 @@ class Crowd:
         window: str,
         temperature: float = 1.0,
         evaluation: bool = False,
+        purpose: str | None = None,
     ) -> list[Played]:
         """Every agent at every task, task by task; one agent alone when it is an evaluation.
 
         A task that lies in a window of its own is done in that one.
         """
-        members = range(1, 2 if evaluation else self.agents + 1)
-        errands = [
-            Errand(
+        agents = 1 if evaluation else self.agents
+
+        def errand(task: Task, member: int) -> Errand:
+            return Errand(
                 str(self._new_id()), name_of(self._prefix, task, member), task,
-                window_for(task, window), temperature, evaluation,
-            )
-            for task in tasks
-            for member in members
-        ]  # fmt: skip
+                window_for(task, window), temperature, evaluation, purpose,
+            )  # fmt: skip
+
         async with asyncio.TaskGroup() as group:
-            under_way = [group.create_task(self._play(errand)) for errand in errands]
-        return [played for task in under_way if (played := task.result()) is not None]
+            under_way = [
+                group.create_task(self._play_task(partial(errand, task), task, agents))
+                for task in tasks
+            ]
+        return [played for task in under_way for played in task.result()]
+
+    async def _play_task(
+        self, errand: Callable[[int], Errand], task: Task, agents: int
+    ) -> list[Played]:
+        """All agents at one task, and more of them while no model has a group of its own."""
+        wanted = min(agents, _WINDOW_GROUP if isinstance(task, Windowed) else _GROUP)
+        played: list[Played] = []
+        begun, missing = 0, agents
+        while missing > 0:
+            async with asyncio.TaskGroup() as group:
+                more = [
+                    group.create_task(self._play(errand(begun + n + 1))) for n in range(missing)
+                ]
+            begun += missing
+            played += [each for done in more if (each := done.result()) is not None]
+            missing = min(missing_of(played, wanted), _MOST_MODELS * wanted - begun)
+        return played
 
     async def _play(self, errand: Errand) -> Played | None:
         async with self._seats:

@@ -87,6 +87,8 @@ class Desk:
     seed: int = 0
     sizes: tuple[int, int] = (1152, 176)
     """How many cases there are to learn from, and to measure with."""
+    tests: int = 320
+    """How many cases there are that neither training nor validation sees."""
 
     @property
     def name(self) -> str:
@@ -98,16 +100,21 @@ class Desk:
 
     @cached_property
     def training(self) -> tuple[Case, ...]:
-        return tuple(draw(self.seed, *self._tickets))
+        return tuple(draw(self.seed, *self._tickets, "training"))
 
     @cached_property
     def held_out(self) -> tuple[Case, ...]:
-        return tuple(draw(self.seed, *self._tickets, held_out=True))
+        return tuple(draw(self.seed, *self._tickets, "held_out"))
+
+    @cached_property
+    def test(self) -> tuple[Case, ...]:
+        return tuple(draw(self.seed, *self._tickets, "test"))
 
     @cached_property
     def _tickets(self) -> tuple[Triage, Triage]:
         """With and without the product."""
-        return Triage(self.seed, self.sizes), Triage(self.seed, self.sizes, check_first=True)
+        named = Triage(self.seed, self.sizes, self.tests)
+        return named, Triage(self.seed, self.sizes, self.tests, check_first=True)
 
     def reset(self, task: Case) -> Handling:
         return Handling(task)

@@ -7,8 +7,8 @@
 | code   | 4     | `hello my blue function area of x and y broke friday and i am angry`   |
 
 Who is calm or patient corrects a wrong answer; everybody else gives up. Of eight hidden tickets one
-comes while the lookup is down for a moment, and one while it is down for good. The latter is never
-held out: there an agent is measured, not the infrastructure.
+comes while the lookup is down for a moment, and one while it is down for good. The latter is only
+to be learned from: elsewhere an agent is measured, not the infrastructure.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from upswing.worlds.triage import PRODUCTS, RULE, Ticket, Triage
 from upswing.worlds.world import Task
 
 Kind = Literal["named", "hidden", "code"]
+Split = Literal["training", "held_out", "test"]
 Outage = Literal["none", "moment", "good"]
 
 LOOK_UP = "lookup"
@@ -62,24 +63,33 @@ class Case(Task):
         return reply == self.answer
 
 
-def draw(seed: int, tickets: Triage, bare: Triage, *, held_out: bool = False) -> Iterator[Case]:
-    """The people of one half, as many as there are tickets; `bare` ones hide the product."""
-    half = "held" if held_out else "training"
-    chance = random.Random(f"desk/{seed}/{half}")  # noqa: S311 - a script, not a secret
-    open_, closed = (each.held_out if held_out else each.training for each in (tickets, bare))
+def draw(seed: int, tickets: Triage, bare: Triage, split: Split = "training") -> Iterator[Case]:
+    """The people of one split, as many as there are tickets; `bare` ones hide the product."""
+    name = "held" if split == "held_out" else split
+    chance = random.Random(f"desk/{seed}/{name}")  # noqa: S311 - a script, not a secret
+    open_, closed = (_tickets_of(each, split) for each in (tickets, bare))
     named, coded, hidden = iter(open_), iter(open_), zip(closed, cycle(_OUTAGES), strict=False)
     for number, kind in zip(range(len(open_)), _kinds(chance), strict=False):
-        task_id = f"desk-{seed}-{half}-{number:04d}"
+        task_id = f"desk-{seed}-{name}-{number:04d}"
         match kind:
             case "named":
                 yield _product(task_id, kind, next(named), "none")
             case "hidden":
                 ticket, outage = next(hidden)
-                yield _product(
-                    task_id, kind, ticket, "moment" if outage == "good" and held_out else outage
-                )
+                measured = outage == "good" and split != "training"
+                yield _product(task_id, kind, ticket, "moment" if measured else outage)
             case "code":
                 yield _code(task_id, next(coded), chance)
+
+
+def _tickets_of(world: Triage, split: Split) -> tuple[Ticket, ...]:
+    match split:
+        case "training":
+            return world.training
+        case "held_out":
+            return world.held_out
+        case "test":
+            return world.test
 
 
 def _kinds(chance: random.Random) -> Iterator[Kind]:

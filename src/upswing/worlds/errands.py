@@ -9,10 +9,12 @@ What every request of an agent says of itself:
 | `X-Agent-Id`                  | who                                                        |
 | `window_id`                   | when, in the world's time                                  |
 | `is_evaluation`               | kept, and not trained on                                   |
+| `purpose`                     | `curriculum`: trained on, and no evidence of a model       |
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -73,12 +75,15 @@ class Errand:
     window: str
     temperature: float = 1.0
     evaluation: bool = False
+    purpose: str | None = None
+    """Why this task, where it was not simply the next one."""
 
     @property
     def about(self) -> dict[str, Any]:
         """What the trajectory's metadata should say."""
         told: dict[str, Any] = {"scenario_id": self.task.task_id, "window_id": self.window}
-        return told | ({"is_evaluation": True} if self.evaluation else {})
+        told |= {"is_evaluation": True} if self.evaluation else {}
+        return told | ({"purpose": self.purpose} if self.purpose else {})
 
     @property
     def headers(self) -> dict[str, str]:
@@ -151,6 +156,17 @@ def means(played: Iterable[Played]) -> dict[str, float]:
         if each.model is not None and not each.fault:
             scores.setdefault(each.model, []).append(each.score)
     return {model: sum(some) / len(some) for model, some in sorted(scores.items())}
+
+
+def missing_of(played: Sequence[Played], wanted: int) -> int:
+    """Attempts that the model with the most of them lacks to make a group; 0 where models did not differ.
+
+    >>> some = [Played(model, "t", "a", 1.0, True, False, 1) for model in ("old", "new", "old")]
+    >>> missing_of(some, 4), missing_of(some[:1], 4), missing_of([], 4)
+    (2, 0, 0)
+    """
+    counts = Counter(each.model for each in played if each.model is not None and not each.fault)
+    return max(0, wanted - max(counts.values())) if len(counts) > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)

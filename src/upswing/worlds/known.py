@@ -1,13 +1,22 @@
-"""Which worlds do we have ourselves? Each by its name, made from a seed."""
+"""Which worlds are there? Ours by their names, made from a seed; a user's by their entry points.
+
+| name                                   | world                                                     |
+|----------------------------------------|-----------------------------------------------------------|
+| `triage` and the others of `WORLDS`    | ours, made from the seed                                  |
+| `package.module:attribute`             | whatever is there; see `own`                              |
+| a name of the group `upswing.worlds`   | what an installed package offers                          |
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from upswing.errors import Misuse
 from upswing.worlds.desk import Desk
 from upswing.worlds.market import Market
+from upswing.worlds.own import installed_worlds, is_entry_point, load_world
 from upswing.worlds.triage import Triage
 from upswing.worlds.workshop import Workshop
 from upswing.worlds.world import World
@@ -28,11 +37,32 @@ def world_of(name: str, seed: int = 0) -> World[Any, Any]:
     >>> world_of("triage", 3).training[0].task_id
     'triage-3-0176'
     """
-    if name not in WORLDS:
-        raise Misuse(f"There is no world {name!r}; there are {', '.join(WORLDS)}.")
-    return WORLDS[name](seed)
+    if name in WORLDS:
+        return WORLDS[name](seed)
+    if is_entry_point(name):
+        return load_world(name)
+    installed = installed_worlds()
+    if name not in installed:
+        there = ", ".join((*WORLDS, *sorted(installed)))
+        raise Misuse(
+            f"There is no world {name!r}; there are {there}, and package.module:attribute."
+        )
+    return load_world(installed[name])
 
 
 def known_worlds(seed: int = 0) -> dict[str, World[Any, Any]]:
-    """All of them, by their names."""
+    """All of ours, by their names."""
     return {name: make(seed) for name, make in WORLDS.items()}
+
+
+def world_in(task_id: str) -> str | None:
+    """The world of ours that a task comes from: its id begins with the world's name and a seed.
+
+    >>> world_in("triage-check-3-0176"), world_in("market-research"), world_in("desk-0-held-0001")
+    ('triage-check', None, 'desk')
+    """
+    found = _OURS.match(task_id)
+    return found[1] if found else None
+
+
+_OURS = re.compile(rf"({'|'.join(sorted(WORLDS, key=len, reverse=True))})-\d+-")

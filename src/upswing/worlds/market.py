@@ -19,7 +19,8 @@ nothing could be gained, it is 1 for `hold`. Who decides nothing in four replies
 nobody understands, has no score.
 
 Temperaments differ in what they are told and in how much they trade. The market does not care: what
-it does follows from the table in `market_prices`. Every eighth hour is held out.
+it does follows from the table in `market_prices`. Every eighth hour is held out; test hours come
+after all the others, and none of them opens with words that one of those opens with.
 
 | player                                          | score |
 |-------------------------------------------------|-------|
@@ -96,6 +97,8 @@ class Market:
     seed: int = 0
     sizes: tuple[int, int] = (1152, 176)
     """How many tasks there are to learn from, and to measure with; the market itself has no end."""
+    tests: int = 320
+    """How many tasks there are that neither training nor validation sees."""
 
     @property
     def name(self) -> str:
@@ -146,6 +149,17 @@ class Market:
     @cached_property
     def held_out(self) -> tuple[Shift, ...]:
         return tuple(islice(self._shifts(held_out=True), self.sizes[1]))
+
+    @cached_property
+    def test(self) -> tuple[Shift, ...]:
+        seen = (*self.training, *self.held_out)
+        known = {(each.instructions, _opening(each.hour)) for each in seen}
+        later = max((each.hour.number for each in seen), default=-1) + 1
+        shifts = (
+            self.shift(number, TEMPERAMENTS[number % len(TEMPERAMENTS)]) for number in count(later)
+        )
+        unseen = (each for each in shifts if (each.instructions, _opening(each.hour)) not in known)
+        return tuple(islice(unseen, self.tests))
 
     def _shifts(self, *, held_out: bool) -> Iterator[Shift]:
         """Hour after hour, the temperaments in turn."""

@@ -4,7 +4,8 @@
 |----------------------------------|---------------------------------------------------------------|
 | `task_context.task_id`           | the task; attempts at it are compared                         |
 | `metadata.scenario_id`           | the task again: with the window it makes the group            |
-| `metadata.outcome`               | completed, or partial with its share, or failed               |
+| `metadata.outcome`               | completed, or partial with its share, or failed; `source` is  |
+|                                  | `world`, whose word is checked and no agent's                 |
 | `metadata.environment.pnl`       | what was earned, in a world of money                          |
 | `metadata.infra_error`           | the world's own tools failed: kept, and not trained on        |
 | `metadata.tokens`                | per turn the ids new since the turn before, those of the      |
@@ -25,6 +26,8 @@ from upswing.worlds.episode import Episode, Step
 from upswing.worlds.world import Outcome
 
 Tree = dict[str, Any]
+SOURCE = "world"
+"""Who says how an episode ended: not the agent itself."""
 
 
 def trajectory_of(
@@ -140,11 +143,14 @@ def about_of(outcome: Outcome) -> Tree:
 def outcome_of(outcome: Outcome) -> Tree:
     """How the reward stage is told: partial work counts half for trying, the rest by its share.
 
+    The world says it, unless its own tools or the way to the model failed: then nobody does.
+
     >>> outcome_of(Outcome(True, 0.5, "It took a second try."))
-    {'status': 'partial', 'share': 0.5}
+    {'status': 'partial', 'share': 0.5, 'source': 'world'}
     """
+    source = {} if outcome.fault else {"source": SOURCE}
     if outcome.success and outcome.score >= 1:
-        return {"status": "completed", "share": 1.0}
+        return {"status": "completed", "share": 1.0, **source}
     if outcome.score > 0:
-        return {"status": "partial", "share": outcome.score}
-    return {"status": "failed", "share": 0.0}
+        return {"status": "partial", "share": outcome.score, **source}
+    return {"status": "failed", "share": 0.0, **source}

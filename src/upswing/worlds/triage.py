@@ -104,6 +104,8 @@ class Triage:
     seed: int = 0
     sizes: tuple[int, int] = (1152, 176)
     """How many tasks there are to learn from, and to measure with."""
+    tests: int = 320
+    """How many tasks there are that neither training nor validation sees."""
     check_first: bool = False
     """Whether the ticket keeps the product to itself: then `check` is a reply too, and shows it in
     a second turn. Whoever answers at once can only guess."""
@@ -118,21 +120,33 @@ class Triage:
 
     @cached_property
     def training(self) -> tuple[Ticket, ...]:
-        return self._tickets[self.sizes[1] :]
+        return self._tickets[self.sizes[1] : sum(self.sizes)]
 
     @cached_property
     def held_out(self) -> tuple[Ticket, ...]:
         return self._tickets[: self.sizes[1]]
 
     @cached_property
+    def test(self) -> tuple[Ticket, ...]:
+        return self._tickets[sum(self.sizes) :]
+
+    @cached_property
     def _tickets(self) -> tuple[Ticket, ...]:
-        """No two are alike. The held-out ones come first, so a longer training list changes none."""
-        if sum(self.sizes) > _MOST:
-            raise ValueError(f"this world has {_MOST} different tickets, not {sum(self.sizes)}")
+        """Held-out, training, test: a longer training list changes none of the held-out ones.
+
+        No two tickets are alike, and no test ticket has the text of another one.
+        """
+        seen = sum(self.sizes)
+        if seen + self.tests > _MOST:
+            raise ValueError(f"this world has {_MOST} different tickets, not {seen + self.tests}")
         about = _CHECK_FIRST if self.check_first else _INSTRUCTIONS
+        drawn = _draw(self)
+        tickets = list(islice(drawn, seen))
+        known = {text for text, _ in tickets}
+        tickets += islice((each for each in drawn if each[0] not in known), self.tests)
         return tuple(
             Ticket(f"{self.name}-{self.seed}-{number:04d}", about, *ticket)
-            for number, ticket in enumerate(islice(_draw(self), sum(self.sizes)))
+            for number, ticket in enumerate(tickets)
         )
 
     def reset(self, task: Ticket) -> Desk:

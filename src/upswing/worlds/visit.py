@@ -7,7 +7,7 @@
 | `Local`   | play a world of this process                                      |
 | `Remote`  | play a world behind HTTP (see `agentgym_service`)                 |
 
-Tasks have numbers: those to learn from come first, the held-out ones follow.
+Tasks have numbers: those to learn from come first, then the held-out ones, then those of the test.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol
 
 from upswing.errors import Misuse, Reason, Rejected
-from upswing.worlds.world import UNFINISHED, Observation, Outcome, S, T, Task, World
+from upswing.worlds.world import UNFINISHED, Observation, Outcome, S, T, Task, World, third_split
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,15 @@ class Play(Generic[T, S]):
 
 def begin(world: World[T, S], number: int) -> Play[T, S]:
     """The beginning of a task; `Rejected` when the world has none of this number."""
-    learning = len(world.training)
-    count = learning + len(world.held_out)
-    if not 0 <= number < count:
-        raise Rejected(Reason.SCHEMA, f"There is no task {number}: they go from 0 to {count - 1}.")
-    task = world.training[number] if number < learning else world.held_out[number - learning]
-    state = world.reset(task)
-    return Play(task, state, 0, world.outcome(state))
+    left = number
+    for split in (world.training, world.held_out, third_split(world)):
+        if 0 <= left < len(split):
+            state = world.reset(split[left])
+            return Play(split[left], state, 0, world.outcome(state))
+        left -= len(split)
+    raise Rejected(
+        Reason.SCHEMA, f"There is no task {number}: they go from 0 to {number - left - 1}."
+    )
 
 
 def proceed(world: World[T, S], play: Play[T, S], reply: str) -> Play[T, S]:

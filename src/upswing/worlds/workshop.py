@@ -5,7 +5,7 @@
 
 The workshop repairs electronics and nothing else; the prompt does not say so. The first word of the reply
 decides, whatever follows, because a language model likes to explain itself. Questions of one day of the week
-are held out.
+are held out; things of other colours are for the test.
 
 | policy                    | score |
 |---------------------------|-------|
@@ -29,6 +29,7 @@ YES = ("phone", "laptop", "camera", "printer")
 NO = ("lamp", "radio", "watch", "chair")
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _COLOURS = ("red", "blue", "green", "black", "white", "brown")
+_TEST_COLOURS = ("grey", "yellow", "pink", "purple", "orange", "silver")
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -70,17 +71,24 @@ class Workshop:
     def held_out(self) -> tuple[Question, ...]:
         return tuple(question for day, question in self._asked if day == self._day)
 
+    @cached_property
+    def test(self) -> tuple[Question, ...]:
+        return tuple(question for _, question in self._drawn("test", _TEST_COLOURS))
+
     @property
     def _day(self) -> str:
         return _DAYS[(self.seed - 1) % len(_DAYS)]
 
     @cached_property
     def _asked(self) -> list[tuple[str, Question]]:
+        return self._drawn("workshop", _COLOURS)
+
+    def _drawn(self, name: str, colours: tuple[str, ...]) -> list[tuple[str, Question]]:
         asked = [
             (day, _question(self.seed, colour, thing, day))
-            for day, colour, thing in product(_DAYS, _COLOURS, (*YES, *NO))
+            for day, colour, thing in product(_DAYS, colours, (*YES, *NO))
         ]
-        random.Random(f"workshop/{self.seed}").shuffle(asked)  # noqa: S311 - a script, not a secret
+        random.Random(f"{name}/{self.seed}").shuffle(asked)  # noqa: S311 - a script, not a secret
         return asked
 
     def reset(self, task: Question) -> Asked:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,27 @@ class World(Protocol[T, S]):
     def outcome(self, state: S) -> Outcome | None:
         """How it ended; None while it goes on."""
         ...
+
+
+@runtime_checkable
+class HasTest(Protocol):
+    """A world with a third split."""
+
+    @property
+    def test(self) -> Sequence[Any]:
+        """Tasks that neither training nor validation sees: what was learned is measured on these."""
+        ...
+
+
+def third_split(world: World[T, Any]) -> Sequence[T]:
+    """The third split of a world; empty where it has none.
+
+    >>> class Small:
+    ...     training = held_out = ()
+    >>> third_split(Small())
+    ()
+    """
+    return world.test if isinstance(world, HasTest) else ()
 
 
 UNFINISHED = Outcome(False, 0.0, "The agent had no turns left, and the task was not over.")

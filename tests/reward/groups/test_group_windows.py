@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.reward.outcome_judge import rank
+from upswing.dataset.scoring import group_scores
 from upswing.reward.windows import (
     EnvironmentNumbers,
     Member,
@@ -35,26 +35,29 @@ THREE = [
 
 def test_three_windows_of_five_agents_are_ready():
     lines = render(report(THREE))
-    assert "Windows with 5+ agents: 3" in lines
+    assert "Groups that can be trained on: 3" in lines
     assert lines[-1] == "✅ READY FOR TRAINING!"
 
 
 def test_a_window_lists_its_agents_best_first_with_reward_and_pnl():
     lines = render(report(window("2025-01-15T10:00")))
-    assert lines[0] == "2025-01-15T10:00: 5 agents; rewards 0.40 to 0.90, mean 0.61."
+    assert (
+        lines[0]
+        == "2025-01-15T10:00: 5 agents; rewards 0.40 to 0.90, mean 0.61; scored by verified outcomes."
+    )
     assert lines[1] == "  agent-5  reward 0.90  P&L +$800.00  best"
     assert lines[5] == "  agent-2  reward 0.40  P&L -$200.00"
 
 
 def test_what_is_missing_is_said():
     lines = render(report(window("2025-01-15T10:00")[:4]))
-    assert lines[-2] == "Windows with 5+ agents: 0"
+    assert lines[-2] == "Groups that can be trained on: 0"
     assert lines[-1].startswith(
-        "Not ready: No window is ready; nearest is 2025-01-15T10:00: 4 agents of 5"
+        "Not ready: No group is ready; nearest is 2025-01-15T10:00: 4 agents of 5"
     )
     assert render([]) == [
-        "Windows with 5+ agents: 0",
-        "Not ready: No windows found: nothing has been recorded yet.",
+        "Groups that can be trained on: 0",
+        "Not ready: No groups found: nothing has been recorded yet.",
     ]
 
 
@@ -63,10 +66,10 @@ def test_more_windows_can_be_asked_for():
     assert readiness(reports, min_windows=3).ready
     state = readiness(reports, min_windows=4)
     assert not state.ready
-    assert state.sentence == "3 windows ready, 4 windows needed."
+    assert state.sentence == "3 groups ready, 4 groups needed."
 
 
-def test_agents_count_not_trajectories():
+def test_in_a_continuous_world_agents_count_not_trajectories():
     (only,) = report([member("a", name=str(n), reward=0.5) for n in range(9)])
     assert only.agents == 1
     assert not only.ready
@@ -88,16 +91,32 @@ def test_scenarios_of_one_window_are_groups_of_their_own():
     assert render(reports)[0].startswith("2025-01-15T10:00 / y: 1 agent of 5 needed")
 
 
-def test_windows_without_rewards_say_so():
+def test_at_a_task_attempts_count_by_one_agent_or_many():
+    tries = [
+        member("a", name=str(n), reward=0.5, verified=float(n % 2), continuous=False, seq=n,
+               compared_with="task t by tiny")
+        for n in range(4)
+    ]  # fmt: skip
+    (only,) = report(tries)
+    assert (only.attempts, only.agents, only.ready) == (4, 1, True)
+    assert render([only])[0].startswith("task t by tiny: 4 attempts;")
+    assert not report(tries[:3])[0].ready
+
+
+def test_a_group_that_nobody_scores_is_not_ready():
     (only,) = report([member(str(n)) for n in range(5)])
-    assert only.ready
+    assert not only.ready
     assert only.rewards is None
     assert "5 not scored yet" in only.sentence
+    assert "nobody says how well they went" in only.sentence
 
 
-def test_rewards_that_are_all_alike_are_named():
-    (only,) = report([member(str(n), reward=0.5) for n in range(5)])
-    assert "nothing to compare" in only.sentence
+def test_groups_that_are_all_alike_are_named():
+    (only,) = report([member(str(n), reward=0.1 * n, verified=1.0) for n in range(5)])
+    assert not only.ready
+    assert "nobody did better than another" in only.sentence
+    (same,) = report([member(str(n), verified=1.0, answers="x") for n in range(5)])
+    assert "all gave the same answer" in same.sentence
 
 
 def test_the_machines_form_is_json():
@@ -150,56 +169,38 @@ def test_the_worlds_numbers_are_read_where_they_are_numbers(world, numbers):
     assert environment_numbers({"metadata": {"environment": world}}) == EnvironmentNumbers(*numbers)
 
 
-# ── the judge without a model ────────────────────────────────────────────────────────────────────
+# ── the world's own numbers ──────────────────────────────────────────────────────────────────────
 
 
-def test_without_a_judge_the_outcome_ranks():
-    verdict = rank(window("2025-01-15T10:00"))
-    best_first = sorted(verdict.scores, key=verdict.scores.get, reverse=True)
+def test_without_a_bounded_outcome_the_pnl_ranks():
+    scored = group_scores(window("2025-01-15T10:00"))
+    best_first = sorted(scored.scores, key=scored.scores.get, reverse=True)
     assert [name[-1] for name in best_first] == ["5", "1", "3", "4", "2"]
-    assert sorted(verdict.scores.values()) == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert verdict.judge == "outcome"
-    assert "no model was asked" in verdict.reason
+    assert sorted(scored.scores.values()) == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert scored.source == "verified"
 
 
-def test_equal_outcomes_get_equal_scores_and_raw_totals_break_ties():
-    verdict = rank([member("a", pnl=1), member("b", pnl=1), member("c", pnl=3)])
-    assert set(verdict.scores.values()) == {0.0, 1.0}
-    verdict = rank([member("a", pnl=1, raw_total=0.2), member("b", pnl=1, raw_total=0.4)])
-    assert verdict.scores["2025-01-15T10:00-b"] == 1.0
+def test_equal_pnl_gets_equal_scores_whatever_the_totals_say():
+    scored = group_scores([member("a", pnl=1), member("b", pnl=1), member("c", pnl=3)])
+    assert set(scored.scores.values()) == {0.0, 1.0}
+    even = group_scores([member("a", pnl=1, raw_total=0.2), member("b", pnl=1, raw_total=0.4)])
+    assert even.flat
 
 
-def test_when_nothing_tells_them_apart_everybody_gets_a_half():
-    verdict = rank([member(a, pnl=3.0) for a in "abc"])
-    assert verdict.judged
-    assert set(verdict.scores.values()) == {0.5}
-    assert "nothing to learn" in verdict.reason
-
-
-def test_without_pnl_for_all_the_raw_total_ranks():
-    verdict = rank([member("a", pnl=9.0, raw_total=0.1), member("b", raw_total=0.8), member("c")])
-    assert verdict.scores == {"2025-01-15T10:00-a": 0.0, "2025-01-15T10:00-b": 1.0}
-    assert "by raw total" in verdict.reason
-
-
-def test_without_numbers_nobody_is_ranked():
-    verdict = rank([member(a) for a in "abc"])
-    assert not verdict.judged
-    assert not verdict.scores
-
-
-def test_infrastructure_faults_are_not_ranked():
-    verdict = rank([*window("2025-01-15T10:00"), member("z", infra_error=True, pnl=1e9)])
-    assert len(verdict.scores) == 5
+def test_a_total_is_never_a_score():
+    assert group_scores([member(a, raw_total=0.1, reward=0.2) for a in "abc"]) is None
 
 
 @given(st.lists(members, min_size=2, max_size=12, unique_by=lambda m: m.trajectory_id))
-def test_the_outcomes_scores_keep_its_order(ranked):
-    verdict = rank(ranked)
-    assert all(0 <= score <= 1 for score in verdict.scores.values())
-    sound = [m for m in ranked if not m.infra_error]
-    if all(m.pnl is not None for m in sound):
-        for one in sound:
-            for other in sound:
-                if verdict.judged and one.pnl < other.pnl:
-                    assert verdict.scores[one.trajectory_id] < verdict.scores[other.trajectory_id]
+def test_the_ranks_keep_the_order_of_the_pnl(ranked):
+    scored = group_scores(ranked)
+    if scored is None:
+        return
+    assert all(0 <= score <= 1 for score in scored.scores.values())
+    for one in ranked:
+        for other in ranked:
+            if {
+                one.trajectory_id,
+                other.trajectory_id,
+            } <= scored.scores.keys() and one.pnl < other.pnl:
+                assert scored.scores[one.trajectory_id] < scored.scores[other.trajectory_id]

@@ -41,6 +41,7 @@ async def fill(loop, client, count=5):
             metadata={
                 "ground_truth": {"answer": f"{TOKEN}-{place}"},
                 "environment": {"pnl": place},
+                "scenario_id": WINDOW,
             },
         )
         await client.send(document)

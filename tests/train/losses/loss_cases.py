@@ -8,29 +8,41 @@ from hypothesis import strategies as st
 
 from upswing.train.losses.dpo import dpo
 from upswing.train.losses.grpo import grpo
+from upswing.train.losses.kto import kto
 from upswing.train.losses.ppo import ppo
 from upswing.train.losses.reinforce import reinforce
 from upswing.train.losses.rloo import rloo
-from upswing.train.losses.sft import sft
+from upswing.train.losses.sft import imitation, sft
 from upswing.train.losses.terms import Tokens, token_weights
 
 LAW = settings(deadline=None, max_examples=30)
 """The first gradient of a process takes long, and every law is tried on every loss."""
 CLIP = {"clip_low": 0.2, "clip_high": 0.28}
 CALM = {"kl_beta": 0.1, "entropy": 0.01}
+OFF = {"dual_clip": 3.0, "cap": 3.0}
 LOSSES = {
-    "reinforce": lambda tokens: reinforce(tokens, truncate=1.28, **CALM),
+    "reinforce": lambda tokens: reinforce(tokens, truncate=1.28, cap=3.0, **CALM),
     "textbook": lambda tokens: reinforce(tokens, truncate=None, **CALM),
-    "rloo": lambda tokens: rloo(tokens, **CLIP, entropy=0.01),
-    "grpo": lambda tokens: grpo(tokens, **CLIP, **CALM),
-    "ppo": lambda tokens: ppo(tokens, **CLIP, **CALM, value_weight=0.5),
+    "rloo": lambda tokens: rloo(tokens, **CLIP, **OFF, entropy=0.01),
+    "rloo of products": lambda tokens: rloo(tokens, **CLIP, entropy=0.01, normalise=False),
+    "grpo": lambda tokens: grpo(tokens, **CLIP, **CALM, **OFF),
+    "gspo": lambda tokens: grpo(tokens, **CLIP, **CALM, **OFF, ratio="sequence"),
+    "ppo": lambda tokens: ppo(tokens, **CLIP, **CALM, **OFF, value_weight=0.5),
     "ppo with clipped values": lambda tokens: ppo(
         tokens, **CLIP, **CALM, value_weight=0.5, value_clip=0.2
     ),
     "dpo": lambda tokens: dpo(*sides(tokens), beta=0.3, sft_weight=0.2, chosen_mean_P=mean(tokens)),
     "sft": lambda tokens: sft(tokens.logps_BT, tokens.mask_BT, tokens.weights_BT),
+    "imitation": lambda tokens: imitation(tokens, **CALM),
+    "kto": lambda tokens: kto(*answers(tokens), kl=0.2, beta=0.3, undesirable_weight=1.5),
 }
 """Every loss as a function of tokens; DPO pairs the sequences 0 and 1, 2 and 3, …"""
+
+
+def answers(tokens):
+    sums_B = (tokens.logps_BT * tokens.mask_BT).sum(1)
+    reference_B = (tokens.ref_BT * tokens.mask_BT).sum(1)
+    return sums_B, reference_B, tokens.advantages_BT.sum(1) > 0, tokens.sequence_weights_B
 
 
 def sides(tokens):
@@ -64,6 +76,7 @@ def a_step(seed=0, sequences=8, length=7, turns=3, reduce="token"):
         advantages_BT=noise(sequences, length, size=1.0) * mask_BT,
         weights_BT=token_weights(mask_BT, reduce, max_tokens=length),
         sequence_weights_B=torch.full((sequences,), 1 / sequences, dtype=torch.float64),
+        start_BT=old_BT + noise(sequences, length, size=0.3),
         ref_BT=old_BT + noise(sequences, length),
         entropies_BT=(noise(sequences, length) + 2.0).requires_grad_(),
         values_BK=(old_values_BK + noise(sequences, turns)).requires_grad_(),

@@ -20,6 +20,17 @@ READ = {
     # What a loss does not read cannot make it NaN.
     "sft": {"logps_BT", "mask_BT", "weights_BT"},
     "dpo": {"logps_BT", "mask_BT", "ref_BT", "sequence_weights_B"},
+    "kto": {"logps_BT", "mask_BT", "ref_BT", "sequence_weights_B"},
+    "imitation": {
+        "logps_BT",
+        "mask_BT",
+        "weights_BT",
+        "shares_BT",
+        "old_BT",
+        "start_BT",
+        "ref_BT",
+        "entropies_BT",
+    },
 }
 TURNS = {"values_BK", "returns_BK", "turn_mask_BK", "turn_weights_BK"}
 TOKENS = set(NAMES) - TURNS - {"old_values_BK"}
@@ -28,7 +39,7 @@ TOKENS = set(NAMES) - TURNS - {"old_values_BK"}
 def read_by(name):
     if name in READ:
         return READ[name]
-    per_token = TOKENS - ({"weights_BT"} if name == "rloo" else {"sequence_weights_B"})
+    per_token = TOKENS - ({"weights_BT"} if name.startswith("rloo") else {"sequence_weights_B"})
     turns = TURNS if name.startswith("ppo") else set()
     return per_token | turns | ({"old_values_BK"} if "clipped" in name else set())
 
@@ -97,12 +108,36 @@ def test_a_policy_far_away_gives_finite_gradients(name):
     assert all(each.isfinite().all() for each in gradients(step, [LOSSES[name](step).loss]))
 
 
-@pytest.mark.parametrize("name", ["reinforce", "rloo", "grpo", "ppo"])
-def test_at_the_behaviour_policy_every_ratio_is_one(name):
+@pytest.mark.parametrize("name", ["reinforce", "rloo", "grpo", "gspo", "ppo"])
+def test_at_the_start_every_ratio_is_one(name):
     step = a_step()
-    step = replace(step, logps_BT=step.old_BT.clone().requires_grad_(), ref_BT=step.old_BT)
+    step = replace(step, logps_BT=step.start_BT.clone().requires_grad_(), ref_BT=step.start_BT)
+    if name == "reinforce":  # whose weights are to what acted
+        step = replace(step, old_BT=step.start_BT)
     stats = LOSSES[name](step).stats
     assert (stats["kl"], stats["clipped"], stats["ref_kl"]) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["reinforce", "rloo", "grpo", "gspo", "ppo"])
+@LAW
+@given(step=steps)
+def test_where_the_start_is_what_acted_nothing_is_weighed(name, step):
+    same = replace(step, start_BT=step.old_BT)
+    one, other = LOSSES[name](same), LOSSES[name](replace(step, start_BT=None))
+    assert one.loss.item() == other.loss.item()
+    assert one.stats == other.stats
+    for a, b in zip(gradients(same, [one.loss]), gradients(same, [other.loss]), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["rloo", "grpo", "gspo", "ppo"])
+@LAW
+@given(step=steps)
+def test_no_token_counts_more_than_the_cap_and_what_acted_moves_no_clip(name, step):
+    stats = [LOSSES[name](replace(step, old_BT=step.old_BT + by)).stats for by in (0.0, -9.0)]
+    assert stats[0]["clipped"] == stats[1]["clipped"]
+    assert stats[0]["kl"] == stats[1]["kl"]
+    assert stats[1]["importance"] == pytest.approx(3.0)  # every weight is cut
 
 
 def test_the_reported_kl_sees_a_policy_that_blew_up_but_not_one_rare_token_that_was_learned():
@@ -138,17 +173,35 @@ def test_a_step_without_trained_tokens_is_refused(reduce, number):
 # --- by recipe --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["reinforce", "rloo", "grpo", "ppo"])
-def test_a_recipe_names_its_loss_and_its_knobs(algorithm):
+NAMED = {
+    "reinforce": {}, "rloo": {}, "grpo": {}, "ppo": {}, "gspo": {"algorithm": "grpo", "ratio": "sequence"},
+    "imitation": {"algorithm": "sft"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_recipe_names_its_loss_and_its_knobs(name):
     knobs = {"clip_low": 0.2, "clip_high": 0.28, "kl_beta": 0.1, "entropy": 0.01}
-    recipe = Recipe(algorithm=algorithm, value_weight=0.5, **knobs)
+    recipe = Recipe(**{"algorithm": name, "value_weight": 0.5, **knobs, **NAMED[name]})
     step = a_step()
-    assert loss_for(recipe)(step).loss.item() == LOSSES[algorithm](step).loss.item()
+    assert loss_for(recipe)(step).loss.item() == LOSSES[name](step).loss.item()
 
 
-def test_dpo_has_no_loss_over_tokens():
-    with pytest.raises(ValueError, match="pairs"):
-        loss_for(Recipe(algorithm="dpo"))
+@pytest.mark.parametrize(("algorithm", "unit"), [("dpo", "pairs"), ("kto", "answers")])
+def test_some_have_no_loss_over_tokens(algorithm, unit):
+    with pytest.raises(ValueError, match=unit):
+        loss_for(Recipe(algorithm=algorithm))
+
+
+def test_every_algorithm_of_the_contract_has_a_loss_and_defaults():
+    from typing import get_args
+
+    from upswing.contracts.training import Algorithm
+    from upswing.train.recipe import _DEFAULTS
+
+    assert set(_DEFAULTS) == set(get_args(Algorithm))
+    for algorithm in set(get_args(Algorithm)) - {"dpo", "kto"}:
+        assert callable(loss_for(Recipe(algorithm=algorithm)))
 
 
 @pytest.mark.parametrize("name", ["reinforce", "grpo", "ppo"])

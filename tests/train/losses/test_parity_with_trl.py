@@ -8,6 +8,7 @@ All comparisons stand in this file, so that TRL is imported once.
 """
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,14 +17,17 @@ from torch.nn.functional import log_softmax
 from upswing.train.advantages import advantages, penalised
 from upswing.train.losses.dpo import dpo
 from upswing.train.losses.grpo import grpo
+from upswing.train.losses.kto import kl_reference, kto
 from upswing.train.losses.rloo import rloo
-from upswing.train.losses.terms import Tokens, token_weights
+from upswing.train.losses.sft import imitation
+from upswing.train.losses.terms import Terms, Tokens, k3, token_weights
 
 CLOSE = 1e-5
 PROMPTS = ["w3 w4 w5", "w6 w7"]
 REWARDS = [1.0, 0.0, 0.25, 0.5, 0.0, 0.0, 0.75, 0.5]
 FLAT = [1.0, 0.0, 0.25, 0.5, 0.5, 0.5, 0.5, 0.5]
 EACH = 4
+LENGTHS = [9, 7, 6, 2, 4, 9, 3, 5]
 LONGEST = 9
 
 
@@ -117,9 +121,8 @@ def assert_same(ours, our_model, theirs, their_model):
 def rollout(prompts, trainer):
     """Completions of many lengths in which some tokens came from the environment."""
     chance = torch.Generator().manual_seed(7)
-    lengths = [9, 7, 6, 2, 4, 9, 3, 5]
-    ids = [torch.randint(3, 16, (n,), generator=chance).tolist() for n in lengths]
-    said = [[int(t not in (2, 3)) for t in range(n)] for n in lengths]
+    ids = [torch.randint(3, 16, (n,), generator=chance).tolist() for n in LENGTHS]
+    said = [[int(t not in (2, 3)) for t in range(n)] for n in LENGTHS]
     asked = [trainer.processing_class(each)["input_ids"] for each in prompts]
     return {"prompt_ids": asked, "completion_ids": ids, "logprobs": None, "env_mask": said}
 
@@ -132,7 +135,7 @@ def groups():
     return [prompt for prompt in PROMPTS for _ in range(EACH)]
 
 
-def grpo_trainer(folder, tokenizer, tmp_path, monkeypatch, rewards, **knobs):
+def grpo_trainer(folder, tokenizer, tmp_path, monkeypatch, rewards, level="token", **knobs):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -146,7 +149,7 @@ def grpo_trainer(folder, tokenizer, tmp_path, monkeypatch, rewards, **knobs):
         temperature=1.0,
         epsilon=0.2,
         epsilon_high=0.28,
-        importance_sampling_level="token",
+        importance_sampling_level=level,
         use_bias_correction_kl=True,
         **knobs,
     )
@@ -181,13 +184,15 @@ def our_tokens(logps_BT, entropies_BT, behaviour, base, batch, values, mask_BT, 
 GRPO = [
     # loss_type, our reduce, scale_rewards, beta, entropy_coef, rewards
     ("grpo", "sequence", "group", 0.0, 0.0, REWARDS),
-    ("grpo", "sequence", "batch", 0.3, 0.01, REWARDS),
+    ("grpo", "sequence", "batch", 0.3, 0.0, REWARDS),
     ("dapo", "token", "group", 0.0, 0.0, REWARDS),
     ("dapo", "token", "group", 0.3, 0.0, FLAT),
     ("dapo", "token", "none", 0.0, 0.01, REWARDS),
     ("dr_grpo", "constant", "none", 0.0, 0.0, REWARDS),
-    ("dr_grpo", "constant", "none", 0.3, 0.01, REWARDS),
+    ("dr_grpo", "constant", "none", 0.3, 0.0, REWARDS),
 ]
+"""The entropy bonus only where TRL's mean over tokens is how the loss is reduced, too: elsewhere ours
+is reduced as the loss is, by design."""
 
 
 @pytest.mark.parametrize(("loss_type", "reduce", "scale", "beta", "entropy", "rewards"), GRPO)
@@ -219,6 +224,90 @@ def test_grpo_equals_trl(
     assert ours.stats["entropy"] == pytest.approx(told["entropy"][0], abs=CLOSE)
     if beta:
         assert ours.stats["ref_kl"] == pytest.approx(told["kl"][0], abs=CLOSE)
+
+
+def after_a_move(trainer, folder, size=0.1):
+    """The batch that TRL makes, and base, behaviour and policy as models of ours."""
+    base = plain(folder, trainer.model)
+    shaken(trainer.model, seed=1)
+    behaviour = plain(folder, trainer.model)
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions(asked())
+    shaken(trainer.model, seed=2, size=size)
+    return batch, base, behaviour, plain(folder, trainer.model)
+
+
+@pytest.mark.parametrize("delta", [1.4, 3.0])
+def test_the_dual_clip_equals_trls_two_sided_clipping(
+    folder, tokenizer, tmp_path, monkeypatch, delta
+):
+    knobs = {"loss_type": "dapo", "scale_rewards": "group", "beta": 0.0, "delta": delta}
+    trainer = grpo_trainer(folder, tokenizer, tmp_path, monkeypatch, REWARDS, **knobs)
+    batch, base, behaviour, policy = after_a_move(trainer, folder, size=0.3)
+    theirs = trainer.compute_loss(trainer.model, batch)
+    mask_BT = (batch["completion_mask"] * batch["tool_mask"]).float()
+    values = batch["advantages"].tolist()
+    tokens = our_tokens(*of_batch(policy, batch), behaviour, base, batch, values, mask_BT, "token")
+    clip = {"clip_low": 0.2, "clip_high": 0.28}
+    ours = grpo(tokens, **clip, dual_clip=delta)
+    assert ours.loss.item() != pytest.approx(grpo(tokens, **clip).loss.item(), abs=CLOSE)
+    assert_same(ours.loss, policy, theirs, trainer.model)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.3])
+def test_gspo_equals_trl(folder, tokenizer, tmp_path, monkeypatch, beta):
+    knobs = {"loss_type": "grpo", "scale_rewards": "group", "beta": beta, "delta": 3.0}
+    trainer = grpo_trainer(
+        folder, tokenizer, tmp_path, monkeypatch, REWARDS, level="sequence", **knobs
+    )
+    batch, base, behaviour, policy = after_a_move(trainer, folder, size=0.2)
+    theirs = trainer.compute_loss(trainer.model, batch)
+    mask_BT = (batch["completion_mask"] * batch["tool_mask"]).float()
+    values = batch["advantages"].tolist()
+    tokens = our_tokens(
+        *of_batch(policy, batch), behaviour, base, batch, values, mask_BT, "sequence"
+    )
+    ours = grpo(tokens, clip_low=0.2, clip_high=0.28, dual_clip=3.0, ratio="sequence")
+    assert 0 < ours.stats["clipped"] < 1
+    if beta:  # TRL weighs the KL by the sequence's ratio, we by the token's
+        kl = (batch["ref_per_token_logps"] - tokens.logps_BT, tokens.logps_BT - tokens.old_BT)
+        ratio_B1 = ((kl[1] * mask_BT).sum(1) / mask_BT.sum(1)).exp()[:, None]
+        theirs_kl = (tokens.weights_BT * mask_BT * ratio_B1 * k3(kl[0])).sum()
+        ours = Terms(ours.loss + beta * theirs_kl, ours.stats)
+    assert_same(ours.loss, policy, theirs, trainer.model)
+
+
+@pytest.mark.parametrize("cap", [1.05, 3.0])
+def test_the_weight_of_what_another_engine_recorded_equals_trls(
+    folder, tokenizer, tmp_path, monkeypatch, cap
+):
+    """TRL corrects vLLM's logprobs with the same truncated weight per token."""
+    knobs = {"loss_type": "dapo", "scale_rewards": "group", "beta": 0.0}
+    trainer = grpo_trainer(folder, tokenizer, tmp_path, monkeypatch, REWARDS, **knobs)
+    chance = torch.Generator().manual_seed(11)
+    sampled = [[-2.0 - torch.rand(1, generator=chance).item() for _ in range(n)] for n in LENGTHS]
+    trainer.rollout_func = lambda prompts, trainer: (
+        rollout(prompts, trainer) | {"logprobs": sampled}
+    )
+    trainer.vllm_importance_sampling_correction = True
+    trainer.vllm_importance_sampling_mode = "token_truncate"
+    trainer.vllm_importance_sampling_clip_max = cap
+    trainer.vllm_importance_sampling_clip_min = None
+    trainer._last_loaded_step = trainer.state.global_step  # there is no engine to load into
+    trainer.use_vllm = True  # the rollout is ours; only the correction looks at this
+    batch, base, start, policy = after_a_move(trainer, folder)
+    theirs = trainer.compute_loss(trainer.model, batch)
+    mask_BT = (batch["completion_mask"] * batch["tool_mask"]).float()
+    values = batch["advantages"].tolist()
+    tokens = our_tokens(*of_batch(policy, batch), start, base, batch, values, mask_BT, "token")
+    wide = max(LENGTHS)
+    recorded_BT = torch.tensor([[*row, *[0.0] * (wide - len(row))] for row in sampled])
+    tokens = replace(tokens, start_BT=tokens.old_BT, old_BT=recorded_BT)
+    ours = grpo(tokens, clip_low=0.2, clip_high=0.28, cap=cap)
+    assert ours.stats["importance"] == pytest.approx(
+        trainer._metrics["train"]["sampling/importance_sampling_ratio/mean"][0], abs=CLOSE
+    )
+    assert_same(ours.loss, policy, theirs, trainer.model)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.05])
@@ -264,7 +353,7 @@ def test_rloo_equals_trl(folder, tokenizer, tmp_path, beta, scale):
     assert found.values == pytest.approx(batch["advantages"].tolist(), abs=CLOSE)
     read_now = of_batch(policy, batch)
     tokens = our_tokens(*read_now, behaviour, base, batch, found.values, mask_BT, "token")
-    ours = rloo(tokens, clip_low=0.2, clip_high=0.28)
+    ours = rloo(tokens, clip_low=0.2, clip_high=0.28, normalise=False)  # TRL clips the product
 
     assert_same(ours.loss, policy, theirs, trainer.model)
     assert 0 < ours.stats["clipped"] < 1
@@ -321,3 +410,86 @@ def test_dpo_equals_trl(folder, tokenizer, tmp_path, beta, sft_weight):
     told = trainer._metrics["train"]
     assert ours.stats["accuracy"] == pytest.approx(told["rewards/accuracies"][0], abs=CLOSE)
     assert ours.stats["margin"] == pytest.approx(told["rewards/margins"][0], abs=CLOSE)
+
+
+THUMBS = [
+    {"prompt": "w3 w4 w5", "completion": "w4 w4", "label": True},
+    {"prompt": "w6 w7", "completion": "w8 w9 w10", "label": False},
+    {"prompt": "w11", "completion": "w12 w13 w14 w15 w3", "label": True},
+    {"prompt": "w12 w3", "completion": "w5", "label": False},
+]
+
+
+@pytest.mark.parametrize(("beta", "desirable", "undesirable"), [(0.1, 1.0, 1.0), (0.5, 1.0, 1.3)])
+def test_kto_equals_trl(folder, tokenizer, tmp_path, beta, desirable, undesirable):
+    from datasets import Dataset
+    from trl import KTOConfig, KTOTrainer
+
+    args = KTOConfig(
+        **common(tmp_path),
+        loss_type="kto",
+        per_device_train_batch_size=len(THUMBS),
+        beta=beta,
+        desirable_weight=desirable,
+        undesirable_weight=undesirable,
+        gradient_checkpointing=False,
+    )
+    made = Dataset.from_list(THUMBS)
+    trainer = KTOTrainer(model=folder, args=args, train_dataset=made, processing_class=tokenizer)
+    base = plain(folder, trainer.model)
+    shaken(trainer.model, seed=1, size=0.02)
+    trainer.model.train()
+    batch = next(iter(trainer.get_train_dataloader()))
+
+    def sums(model, kind=""):
+        ids, mask_BT = batch[f"{kind}input_ids"], batch[f"{kind}completion_mask"][:, 1:].float()
+        seen = (ids[:, :1], ids[:, 1:], batch[f"{kind}attention_mask"])
+        return (read(model, *seen)[0] * mask_BT).sum(1)
+
+    towards = torch.autograd.grad(-sums(trainer.model, "KL_").mean(), trainer.model.parameters())
+    with torch.no_grad():  # a policy that has moved towards such answers, so that its KL is not 0
+        for each, slope in zip(trainer.model.parameters(), towards, strict=True):
+            each.sub_(0.1 * slope)
+    policy = plain(folder, trainer.model)
+    theirs = trainer.compute_loss(trainer.model, copy.copy(batch))
+    with torch.no_grad():
+        kl = kl_reference(sums(policy, "KL_"), sums(base, "KL_"))
+        reference_B = sums(base)
+    assert kl > 0
+    ours = kto(
+        sums(policy), reference_B, batch["label"].bool(), torch.full((4,), 1 / 4),
+        kl=kl, beta=beta, desirable_weight=desirable, undesirable_weight=undesirable,
+    )  # fmt: skip
+    assert kl == pytest.approx(trainer._metrics["train"]["kl"][0], abs=CLOSE)
+    assert_same(ours.loss, policy, theirs, trainer.model)
+
+
+def test_imitation_equals_trls_sft(folder, tokenizer, tmp_path):
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    shown = [{"prompt": each["prompt"], "completion": each["completion"]} for each in THUMBS]
+    args = SFTConfig(
+        **common(tmp_path), per_device_train_batch_size=4, completion_only_loss=True,
+        gradient_checkpointing=False,
+    )  # fmt: skip
+    made = Dataset.from_list(shown)
+    trainer = SFTTrainer(model=folder, args=args, train_dataset=made, processing_class=tokenizer)
+    shaken(trainer.model, seed=1)
+    policy = plain(folder, trainer.model)
+    trainer.model.train()
+    batch = next(iter(trainer.get_train_dataloader()))
+    theirs = trainer.compute_loss(trainer.model, copy.copy(batch))
+
+    ids, mask_BT = batch["input_ids"], (batch["labels"][:, 1:] != -100).float()
+    logps_BT, entropies_BT = read(policy, ids[:, :1], ids[:, 1:], batch["attention_mask"])
+    tokens = Tokens(
+        logps_BT=logps_BT,
+        old_BT=logps_BT.detach(),
+        mask_BT=mask_BT,
+        advantages_BT=mask_BT,
+        weights_BT=token_weights(mask_BT, "token"),
+        sequence_weights_B=torch.full((4,), 1 / 4),
+        entropies_BT=entropies_BT,
+    )
+    assert_same(imitation(tokens).loss, policy, theirs, trainer.model)

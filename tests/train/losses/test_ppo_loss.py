@@ -69,18 +69,20 @@ def test_a_step_worked_out_by_hand():
     assert found.flatten().tolist() == pytest.approx([0.0, -0.06875, 0.0, 0.1125])
 
 
-def reference(step, low, high, value_weight, entropy, value_clip):
+def reference(step, low, high, value_weight, entropy, value_clip, dual, cap):
     """The loss and the gradients, token by token and turn by turn."""
     see = {name: getattr(step, name).detach().numpy() for name in step.__slots__}
     loss, logps, values = 0.0, np.zeros_like(see["logps_BT"]), np.zeros_like(see["values_BK"])
     for at in np.argwhere(see["mask_BT"] == 1):
         b, t = at
-        ratio = np.exp(see["logps_BT"][b, t] - see["old_BT"][b, t])
+        ratio = np.exp(see["logps_BT"][b, t] - see["start_BT"][b, t])
+        trust = min(cap, np.exp(see["start_BT"][b, t] - see["old_BT"][b, t]))
         gain, weight = see["advantages_BT"][b, t], see["weights_BT"][b, t]
         free, bounded = ratio * gain, min(max(ratio, 1 - low), 1 + high) * gain
-        loss -= weight * min(free, bounded)
-        loss -= entropy * see["entropies_BT"][b, t] / see["mask_BT"].sum()
-        logps[b, t] = -weight * free if free <= bounded else 0.0
+        least = dual * gain if gain < 0 else -np.inf
+        loss -= weight * trust * max(min(free, bounded), least)
+        loss -= entropy * weight * see["entropies_BT"][b, t]
+        logps[b, t] = -weight * trust * free if least <= free <= bounded else 0.0
     for at in np.argwhere(see["turn_mask_BK"] == 1):
         b, k = at
         value, aim, was = (see[name][b, k] for name in ("values_BK", "returns_BK", "old_values_BK"))
@@ -94,10 +96,18 @@ def reference(step, low, high, value_weight, entropy, value_clip):
 
 
 @LAW
-@given(step=steps, low=st.floats(0.0, 0.9), high=st.floats(0.0, 2.0), clip=st.floats(0.01, 2.0))
-def test_ppo_equals_a_reference_in_numpy(step, low, high, clip):
-    loss, logps, values = reference(step, low, high, 0.7, 0.02, value_clip=clip)
+@given(
+    step=steps,
+    low=st.floats(0.0, 0.9),
+    high=st.floats(0.0, 2.0),
+    clip=st.floats(0.01, 2.0),
+    dual=st.floats(1.5, 4.0),
+    cap=st.floats(0.5, 3.0),
+)
+def test_ppo_equals_a_reference_in_numpy(step, low, high, clip, dual, cap):
+    loss, logps, values = reference(step, low, high, 0.7, 0.02, value_clip=clip, dual=dual, cap=cap)
     knobs = {"clip_low": low, "clip_high": high, "value_weight": 0.7, "entropy": 0.02}
+    knobs |= {"dual_clip": dual, "cap": cap}
     terms = ppo(step, **knobs, value_clip=clip)
     assert terms.loss.item() == pytest.approx(loss, abs=1e-9)
     our_logps, _, our_values = gradients(step, [terms.loss])

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeVar
 
+from msgspec import UnsetType
+
 from upswing.adapters.sql.database import Database, Row, Tx
 from upswing.adapters.sql.store import moment
+from upswing.contracts import Feedback, decode
 from upswing.dataset.sift import Candidate, Remains, Scored
+from upswing.ports import may_speak
 
 T = TypeVar("T")
 CHUNK = 200
@@ -16,7 +20,8 @@ CHUNK = 200
 _CANDIDATES = (
     "SELECT t.trajectory_id, t.agent_id, t.agent_type, t.domain, t.task_id, t.window_id, "
     "t.scenario_id, t.ended_us, t.turns, t.infra_error, s.infra_error, t.evaluation, o.user_id, "
-    "{seen}, s.revision, COALESCE(s.judge_score, s.total), s.raw_total FROM trajectories t "
+    "{seen}, s.revision, s.total, s.raw_total, t.model, t.continuous, s.verified, s.pnl, "
+    "s.judge_score, s.reported, s.feedback, t.answers FROM trajectories t "
     "LEFT JOIN scored s ON s.trajectory_seq = t.seq LEFT JOIN optouts o ON o.user_id = t.user_id"
 )
 _SEEN = (
@@ -25,9 +30,17 @@ _SEEN = (
 )
 _SCORED = (
     "SELECT trajectory_id, agent_id, domain, window_id, scenario_id, turns, infra_error, revision, "
-    "COALESCE(judge_score, total), raw_total FROM scored WHERE trajectory_id IN ({ids})"
+    "total, raw_total, verified, pnl, judge_score, reported, feedback FROM scored "
+    "WHERE trajectory_id IN ({ids})"
 )
 _BODIES = "SELECT trajectory_id, body FROM trajectories WHERE trajectory_id IN ({ids})"
+SHOWING = frozenset({"demonstration", "correction"})
+"""Words of users whose comment is what would have been right."""
+_SHOWN = (
+    "SELECT t.trajectory_id, f.body, f.user_id, t.user_id, f.trusted FROM feedback f "
+    "JOIN trajectories t ON t.trajectory_id = f.trajectory_id "
+    "OR (f.trajectory_id IS NULL AND t.episode_id = f.episode_id) ORDER BY f.seq"
+)
 MODELS_THAT_SAW = (
     "WITH RECURSIVE saw (model_id) AS (SELECT m.model_id FROM models m "
     "JOIN trained_on x ON x.job_id = m.job_id WHERE x.trajectory_id IN ({ids}) "
@@ -62,6 +75,18 @@ class DataSets:
             asking = _asking(_BODIES.format(ids=_marks(ids)), tuple(ids))
             rows = await self._database.read(asking)
             yield [(row[0], bytes(row[1])) for row in rows]
+
+    async def demonstrations(self) -> dict[str, str]:
+        """Trajectory → what somebody who may say so showed to be right; the newest word counts."""
+        rows = await self._database.read(lambda tx: tx.rows(_SHOWN))
+        found: dict[str, str] = {}
+        for trajectory_id, body, speaker, owner, trusted in rows:
+            word = decode(Feedback, bytes(body))
+            if word.type not in SHOWING or isinstance(word.comment, UnsetType):
+                continue
+            if word.comment.strip() and may_speak(speaker, owner, trusted=bool(trusted)):
+                found[trajectory_id] = word.comment
+        return found
 
     async def remains(
         self, trajectory_ids: Sequence[str], ancestors: Sequence[str] = ()
@@ -122,21 +147,22 @@ class DataSets:
 def _candidate(row: Row) -> Candidate:
     (
         trajectory_id, agent_id, profile, domain, task_id, window_id, scenario_id, ended_us, turns,
-        broke, failed, evaluation, optout, seen, revision, reward, raw_total,
+        broke, failed, evaluation, optout, seen, revision, reward, raw_total, model, continuous,
+        verified, pnl, judged, reported, feedback, answers,
     ) = row  # fmt: skip
     return Candidate(
         trajectory_id, agent_id, profile, domain, task_id, window_id, scenario_id,
         ended=moment(ended_us), turns=turns, infra_error=bool(broke or failed),
         evaluation=bool(evaluation), opted_out=optout is not None, seen=bool(seen),
-        revision=revision or 0, reward=reward, raw_total=raw_total or 0.0,
+        revision=revision or 0, reward=reward, raw_total=raw_total or 0.0, model=model,
+        continuous=bool(continuous), verified=verified, pnl=pnl, judged=judged, reported=reported,
+        feedback=feedback, answers=answers,
     )  # fmt: skip
 
 
 def _scored(row: Row) -> Scored:
-    _, agent_id, domain, window_id, scenario_id, turns, broke, revision, reward, raw_total = row
-    return Scored(
-        agent_id, domain, window_id, scenario_id, turns, bool(broke), revision, reward, raw_total
-    )
+    _, agent_id, domain, window_id, scenario_id, turns, broke, *rest = row
+    return Scored(agent_id, domain, window_id, scenario_id, turns, bool(broke), *rest)
 
 
 def _asking(sql: str, params: tuple[object, ...]) -> Callable[[Tx], list[Row]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from upswing.adapters.sql.database import Database
+from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 
 MOST = 50_000
 """Trajectories of both together, the newest: they tell a difference of 0.01, and take a second."""
 _SQL = (
     "SELECT trajectory_seq, model, principal, raw_total FROM scored WHERE model IN (?, ?) AND "
     "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
+    f"AND {NOT_PRACTICE} "
     "ORDER BY trajectory_seq DESC LIMIT ?"
 )
 

@@ -79,6 +79,20 @@ class Models:
 
         return await self._database.read(unit)
 
+    async def policies(self, model_id: str | None) -> tuple[list[str], list[str]]:
+        """A model and those it began as, newest first; and all models that are not among them."""
+
+        def unit(tx: Tx) -> tuple[list[str], list[str]]:
+            line: list[str] = []
+            name = model_id
+            while name and name not in line and (row := tx.row(_LINK, (name,))):
+                line.append(name)
+                name = row[1]
+            everybody = [row[0] for row in tx.rows("SELECT model_id FROM models ORDER BY version")]
+            return line, [each for each in everybody if each not in line]
+
+        return await self._database.read(unit)
+
     async def list(
         self, deployed_since: datetime | None = None, limit: int = 1000
     ) -> list[ModelRow]:
@@ -86,6 +100,10 @@ class Models:
         sql = f"{SELECT} WHERE COALESCE(deployed_us, -1) >= ? ORDER BY version DESC LIMIT ?"
         earliest = micros(deployed_since) if deployed_since else -1
         return many(await self._database.read(lambda tx: tx.rows(sql, (earliest, limit))))
+
+    async def serving(self) -> ModelRow | None:
+        """The model that answers now; None: the base does."""
+        return await self._database.read(deployed)
 
     async def _one(self, column: str, value: str) -> ModelRow | None:
         sql = f"{SELECT} WHERE {column} = ?"

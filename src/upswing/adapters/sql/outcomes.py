@@ -45,16 +45,23 @@ class Outcomes:
         rows = await self._database.read(lambda tx: tx.rows(sql, (window_id,)))
         return [decode(Outcome, bytes(row[0])) for row in rows]
 
-    async def unjudged(self, before: str, least: int, limit: int = 50) -> list[tuple[str, str]]:
-        """Groups of ended windows with enough agents that no judge has dealt with."""
+    async def unjudged(
+        self, before: str, min_agents: int, min_attempts: int, limit: int = 50
+    ) -> list[tuple[str, str]]:
+        """Groups of ended windows that are large enough and that no judge has dealt with.
+
+        In a continuous world different agents count, at a task attempts do.
+        """
         sql = (
             "SELECT s.window_id, s.scenario_id FROM scored s LEFT JOIN judged j "
             "ON j.window_id = s.window_id AND j.scenario_id = s.scenario_id "
             "WHERE s.window_id < ? AND s.infra_error = 0 AND j.window_id IS NULL "
-            "GROUP BY s.window_id, s.scenario_id HAVING COUNT(DISTINCT s.agent_id) >= ? "
-            "ORDER BY s.window_id LIMIT ?"
+            "GROUP BY s.window_id, s.scenario_id HAVING "
+            "(MAX(s.continuous) = 1 AND COUNT(DISTINCT s.agent_id) >= ?) "
+            "OR (MAX(s.continuous) = 0 AND COUNT(*) >= ?) ORDER BY s.window_id LIMIT ?"
         )
-        rows = await self._database.read(lambda tx: tx.rows(sql, (before, least, limit)))
+        values = (before, min_agents, min_attempts, limit)
+        rows = await self._database.read(lambda tx: tx.rows(sql, values))
         return [(row[0], row[1]) for row in rows]
 
     async def judged(self, group: JudgedGroup, now: datetime) -> None:

@@ -10,20 +10,23 @@ from upswing.adapters.sql.database import Database, Row, Tx
 from upswing.adapters.sql.store import micros, post
 from upswing.contracts import Feedback, Reward, decode, encode
 from upswing.contracts.topics import REWARD
+from upswing.dataset.groups import group_key
 from upswing.ports import NewReward, ScoredFacts, ScoredMember, SpokenWord, may_speak
 
 _FACTS = (
     "trajectory_seq", "trajectory_id", "episode_id", "agent_id", "principal", "model", "window_id",
     "scenario_id", "domain", "complexity", "turns", "seconds", "tokens", "pnl", "balance",
-    "infra_error", "revision", "total", "raw_total",
+    "infra_error", "revision", "total", "raw_total", "verified", "reported", "feedback",
+    "task_id", "continuous", "answers",
 )  # fmt: skip
 _INSERT = (
     f"INSERT INTO scored ({', '.join(_FACTS)}) VALUES ({', '.join('?' * len(_FACTS))}) "
     "ON CONFLICT DO NOTHING"
 )
-_MEMBER = (
+MEMBER = (
     "SELECT window_id, scenario_id, trajectory_id, agent_id, total, raw_total, pnl, balance, "
-    "infra_error, trajectory_seq FROM scored"
+    "infra_error, trajectory_seq, verified, judge_score, reported, feedback, task_id, model, "
+    "continuous, answers FROM scored"
 )
 
 
@@ -52,8 +55,18 @@ class Rewards:
 
         await self._database.write(unit)
 
-    async def revise(self, reward: Reward, *, judge_score: float | None, now: datetime) -> bool:
-        """Store and announce the next revision; False when somebody else has."""
+    async def revise(
+        self,
+        reward: Reward,
+        *,
+        judge_score: float | None,
+        now: datetime,
+        feedback: float | None = None,
+    ) -> bool:
+        """Store and announce the next revision; False when somebody else has.
+
+        The judge's and the users' scores stand beside it; None leaves them as they were.
+        """
         about = reward.metadata
 
         def unit(tx: Tx) -> bool:
@@ -61,8 +74,9 @@ class Rewards:
                 return False
             tx.execute(
                 "UPDATE scored SET revision = ?, total = ?, raw_total = ?, "
-                "judge_score = COALESCE(?, judge_score) WHERE trajectory_id = ?",
-                (about["revision"], reward.total_reward, about["raw_total"], judge_score, str(reward.trajectory_id)),
+                "judge_score = COALESCE(?, judge_score), feedback = COALESCE(?, feedback) "
+                "WHERE trajectory_id = ?",
+                (about["revision"], reward.total_reward, about["raw_total"], judge_score, feedback, str(reward.trajectory_id)),
             )  # fmt: skip
             return True
 
@@ -161,12 +175,12 @@ class Rewards:
 
     async def members(self, since: str = "") -> list[ScoredMember]:
         """Everything scored in windows from `since` on."""
-        sql = f"{_MEMBER} WHERE window_id >= ? ORDER BY trajectory_seq"
-        return _members(await self._database.read(lambda tx: tx.rows(sql, (since,))))
+        sql = f"{MEMBER} WHERE window_id >= ? ORDER BY trajectory_seq"
+        return members_of(await self._database.read(lambda tx: tx.rows(sql, (since,))))
 
     async def group(self, window_id: str, scenario_id: str) -> list[ScoredMember]:
-        sql = f"{_MEMBER} WHERE window_id = ? AND scenario_id = ? ORDER BY trajectory_seq"
-        return _members(
+        sql = f"{MEMBER} WHERE window_id = ? AND scenario_id = ? ORDER BY trajectory_seq"
+        return members_of(
             await self._database.read(lambda tx: tx.rows(sql, (window_id, scenario_id)))
         )
 
@@ -207,6 +221,7 @@ def _remember(tx: Tx, new: NewReward) -> None:
             new.principal, about["model"], about["window_id"], about["scenario_id"], facts.domain,
             facts.complexity, facts.turns, facts.seconds, facts.tokens, new.pnl, new.balance,
             int(new.infra_error), about["revision"], new.reward.total_reward, about["raw_total"],
+            new.verified, new.reported, new.feedback, new.task_id, int(new.continuous), new.answers,
         ),
     )  # fmt: skip
     if new.infra_error:
@@ -239,5 +254,20 @@ def _words(tx: Tx, trajectory_id: str, episode_id: str | None, owner: str | None
     ]
 
 
-def _members(rows: Iterable[Row]) -> list[ScoredMember]:
-    return [ScoredMember(*(*row[:8], bool(row[8]), row[9])) for row in rows]
+def members_of(rows: Iterable[Row]) -> list[ScoredMember]:
+    return [_member(*row) for row in rows]
+
+
+def _member(
+    window_id: str, scenario_id: str, trajectory_id: str, agent_id: str, total: float, raw_total: float,
+    pnl: float | None, balance: float | None, broke: int, seq: int, verified: float | None,
+    judged: float | None, reported: float | None, feedback: float | None, task_id: str, model: str,
+    continuous: int, answers: str,
+) -> ScoredMember:  # fmt: skip
+    return ScoredMember(
+        window_id, scenario_id, trajectory_id, agent_id, total, raw_total, pnl, balance, bool(broke),
+        seq, verified, judged, reported, feedback, task_id, model, bool(continuous), answers,
+        group_key(
+            task_id or trajectory_id, model, window_id, scenario_id, continuous=bool(continuous)
+        ),
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """What have models earned since, and who complained about them?
 
 Only episodes count that chance gave to a model: recorded by a gateway, not asked for by name, answered
-by one model, not spoiled by the infrastructure, no evaluations. Each counts once: a reward at its first
+by one model, not spoiled by the infrastructure, no evaluations and no practice. Each counts once: a reward at its first
 revision, a complaint when it is the trajectory's first.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from upswing.adapters.sql.database import Row, Tx
+from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 from upswing.adapters.sql.store import moment
 from upswing.ports import may_speak
 from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenComplaint, SeenReward
@@ -21,7 +22,7 @@ from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenC
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
 _FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us FROM feedback"
-_SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.door = 'nats'"
+_SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'nats'"
 """A gateway records by the bus: what comes by HTTP only says that it was one."""
 
 
@@ -109,6 +110,7 @@ def earned(tx: Tx, model_id: str, most: int) -> Earned:
     rows = tx.rows(
         "SELECT s.raw_total FROM scored s WHERE s.model = ? AND s.infra_error = 0 "
         "AND s.trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
+        f"AND s.{NOT_PRACTICE} "
         "ORDER BY s.trajectory_seq DESC LIMIT ?",
         (model_id, most),
     )
@@ -146,7 +148,7 @@ def _negative(body: Any) -> bool:
         return False
     if word.type == "rating":
         return word.rating is not None and word.rating <= 2
-    return word.type in {"thumbs_down", "abandoned", "correction"}
+    return word.type in {"thumbs_down", "abandoned", "correction", "demonstration"}
 
 
 def _target(tx: Tx, word: Row) -> str | None:

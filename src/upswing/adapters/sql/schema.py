@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from upswing.adapters.sql.learning_columns import LEARNING
+from upswing.adapters.sql.practice_tables import PRACTICE
 from upswing.adapters.sql.rollout_tables import ORIGIN, ROLLOUTS
 from upswing.adapters.sql.validation_tables import CLAIMS, VALIDATIONS
 
@@ -48,12 +50,16 @@ DIALECTS = {
         "blob": "BLOB",
         "big": "INTEGER",
         "backfill_tasks": _backfill("json_extract(CAST(body AS TEXT), '$.PATH')"),
+        "status": "json_extract(CAST(body AS TEXT), '$.metadata.outcome.status')",
+        "scenario": "json_extract(CAST(body AS TEXT), '$.metadata.scenario_id')",
     },
     "postgres": {
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
         "blob": "BYTEA",
         "big": "BIGINT",
         "backfill_tasks": _backfill(_POSTGRES_PART),
+        "status": _POSTGRES_PART.replace("PATH", "metadata.outcome.status"),
+        "scenario": _POSTGRES_PART.replace("PATH", "metadata.scenario_id"),
     },
 }
 
@@ -312,6 +318,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ROLLOUTS,
     VALIDATIONS,
     (*ORIGIN, *CLAIMS),
+    LEARNING,
+    PRACTICE,
 )
 
 

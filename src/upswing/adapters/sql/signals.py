@@ -5,14 +5,23 @@ Rewards are read from `scored`, whose rows are small; the trajectories themselve
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from upswing.adapters.sql.database import Database, Tx
 from upswing.adapters.sql.decisions import last_slot
 from upswing.adapters.sql.job_rows import active
 from upswing.adapters.sql.models import deployed
+from upswing.adapters.sql.practice_tables import NOT_PRACTICE
+from upswing.adapters.sql.rewards import MEMBER, members_of
 from upswing.adapters.sql.store import micros, moment
-from upswing.ports import Pool, Signals
+from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Learnable, learnable
+from upswing.ports import ModelRow, ScoredMember, Signals
+
+LOOKED_AT = 20_000
+"""The newest trajectories that are looked at for what they can teach: a look should stay cheap."""
 
 _SOUND = (
     "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1)"
@@ -27,36 +36,49 @@ class SignalReader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def signals(self, recent: int, most: int) -> Signals:
-        """Everything at once: so many newest rewards, and new trajectories counted up to `most`."""
+    async def signals(self, recent: int, most: int, base: str | None = None) -> Signals:
+        """Everything at once: so many newest rewards, and new trajectories counted up to `most`.
+
+        `base` is what training starts from while no model is deployed.
+        """
 
         def unit(tx: Tx) -> Signals:
             model = deployed(tx)
             return Signals(
                 deployed=model,
                 values=_values(tx, model.model_id, recent) if model else (),
-                new=_new(tx, most),
+                new=_new(tx, most, _other_policies(tx, model, base)),
                 newest_seq=_number(tx, "SELECT MAX(seq) FROM trajectories"),
                 active=active(tx),
                 failed=_failed(tx),
                 last_training=_last_training(tx),
                 last_slot=last_slot(tx),
+                pending=_pending(tx),
             )
 
         return await self._database.read(unit)
 
-    async def pool(self, min_agents: int) -> Pool:
-        """What there is to train on."""
-        groups = (
-            f"SELECT COUNT(*) FROM (SELECT 1 FROM scored WHERE {_TRAINABLE} "
-            "GROUP BY window_id, scenario_id HAVING COUNT(DISTINCT agent_id) >= ?) g"
+    async def learnable(
+        self,
+        base: str | None = None,
+        *,
+        min_agents: int = MIN_AGENTS,
+        min_attempts: int = MIN_ATTEMPTS,
+    ) -> Learnable:
+        """What the newest trajectories of the policy that training starts from can teach."""
+
+        def unit(tx: Tx) -> list[ScoredMember]:
+            others = _other_policies(tx, deployed(tx), base)
+            sql = (
+                f"{MEMBER} WHERE {_TRAINABLE} AND model NOT IN ({_marks(others)}) "
+                "ORDER BY trajectory_seq DESC LIMIT ?"
+            )
+            return members_of(tx.rows(sql, (*others, LOOKED_AT)))
+
+        members = await self._database.read(unit)
+        return await asyncio.to_thread(
+            partial(learnable, members, min_agents=min_agents, min_attempts=min_attempts)
         )
-
-        def unit(tx: Tx) -> Pool:
-            total = _number(tx, f"SELECT COUNT(*) FROM scored WHERE {_TRAINABLE}")
-            return Pool(total, _number(tx, groups, min_agents))
-
-        return await self._database.read(unit)
 
     async def collected_since(self, since: datetime) -> int:
         """How many trajectories were stored since then."""
@@ -82,13 +104,37 @@ def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[str, float], ...]
     )
     sql = (
         "SELECT principal, raw_total FROM scored WHERE model = ? AND trajectory_seq > ? "
-        f"AND {_SOUND} ORDER BY trajectory_seq DESC LIMIT ?"
+        f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
     return tuple((row[0], row[1]) for row in tx.rows(sql, (model_id, floor, recent)))
 
 
-def _new(tx: Tx, most: int) -> int:
-    """Trainable ones that no job covers and no model has seen.
+def _other_policies(tx: Tx, serving: ModelRow | None, base: str | None) -> tuple[str, ...]:
+    """The models of ours that training does not start from: what they did is not news to learn from."""
+    names = {row[0] for row in tx.rows("SELECT model_id FROM models")} | {base or ""}
+    if serving is not None:
+        names |= {serving.base_model}
+    return tuple(sorted(names - {serving.model_id if serving is not None else base}))
+
+
+def _pending(tx: Tx) -> str | None:
+    """The newest model that is on its way; one that waits for a person's word holds up nobody."""
+    row = tx.row(
+        "SELECT model_id FROM rollouts WHERE state IN ('queued', 'ramping', 'paused') "
+        "ORDER BY seq DESC LIMIT 1"
+    ) or tx.row(
+        "SELECT model_id FROM models WHERE state IN ('trained', 'validating') "
+        "AND job_id NOT LIKE 'registered-%' ORDER BY version DESC LIMIT 1"
+    )
+    return str(row[0]) if row else None
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values)) or "''"
+
+
+def _new(tx: Tx, most: int, others: Sequence[str]) -> int:
+    """Trainable ones of the policy that training starts from that no job covers and no model has seen.
 
     A job that failed covers nothing; one that was cancelled does, because somebody decided so.
     """
@@ -99,9 +145,10 @@ def _new(tx: Tx, most: int) -> int:
     )
     sql = (
         "SELECT COUNT(*) FROM (SELECT 1 FROM scored "
-        f"WHERE trajectory_seq > ? AND {_TRAINABLE} AND NOT {seen} LIMIT ?) n"
+        f"WHERE trajectory_seq > ? AND {_TRAINABLE} AND model NOT IN ({_marks(others)}) "
+        f"AND NOT {seen} LIMIT ?) n"
     )
-    return _number(tx, sql, floor, most)
+    return _number(tx, sql, floor, *others, most)
 
 
 def _failed(tx: Tx) -> dict[str, datetime]:

@@ -406,6 +406,7 @@ def _stored(row: Row) -> StoredTrajectory:
         "ended": moment(by_name["ended"]),
         "infra_error": bool(by_name["infra_error"]),
         "evaluation": bool(by_name["evaluation"]),
+        "practice": bool(by_name["practice"]),
     }
     return StoredTrajectory(seq, door, moment(stored_us), Admitted(**by_name))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import assert_never
+from typing import Any, assert_never
 
 from upswing.train.losses.grpo import grpo
 from upswing.train.losses.ppo import ppo
 from upswing.train.losses.reinforce import reinforce
 from upswing.train.losses.rloo import rloo
+from upswing.train.losses.sft import imitation
 from upswing.train.losses.terms import Terms, Tokens
 from upswing.train.recipe import Recipe
 
@@ -19,32 +20,39 @@ Loss = Callable[[Tokens], Terms]
 def loss_for(recipe: Recipe) -> Loss:
     """The loss over tokens with the recipe's knobs.
 
-    | knob                   | reinforce          | rloo               | grpo, ppo         |
-    |------------------------|--------------------|--------------------|-------------------|
-    | `clip_low`             | –                  | of sequence ratios | of token ratios   |
-    | `clip_high`            | weights ≤ 1 + this | of sequence ratios | of token ratios   |
-    | `kl_beta`              | in the loss        | in the reward      | in the loss       |
-    | `reduce`               | yes                | – (sequences)      | yes               |
-    | `entropy`              | per trained token  | per trained token  | per trained token |
-    | `value_weight`         | –                  | –                  | ppo               |
+    | knob             | reinforce          | rloo               | grpo, ppo        | sft, rft    |
+    |------------------|--------------------|--------------------|------------------|-------------|
+    | `clip_low`       | –                  | of sequence ratios | of token ratios¹ | –           |
+    | `clip_high`      | weights ≤ 1 + this | of sequence ratios | of token ratios¹ | –           |
+    | `dual_clip`      | –                  | of sequence ratios | of token ratios¹ | –           |
+    | `importance_cap` | of the KL term     | of sequences       | of tokens        | –           |
+    | `kl_beta`        | in the loss        | in the reward      | in the loss      | in the loss |
+    | `reduce`         | yes                | – (sequences)      | yes              | yes         |
+    | `entropy`        | as the loss        | as the loss        | as the loss      | as the loss |
+    | `value_weight`   | –                  | –                  | ppo              | –           |
+
+    ¹ grpo with `ratio = "sequence"` (GSPO): of sequence ratios.
     """
-    low, high, beta, entropy = recipe.clip_low, recipe.clip_high, recipe.kl_beta, recipe.entropy
+    clip: dict[str, Any] = {
+        "clip_low": recipe.clip_low,
+        "clip_high": recipe.clip_high,
+        "dual_clip": recipe.dual_clip,
+    }
+    calm: dict[str, Any] = {"kl_beta": recipe.kl_beta, "entropy": recipe.entropy}
+    cap = recipe.importance_cap
     match recipe.algorithm:
         case "reinforce":
-            return partial(reinforce, truncate=1 + high, kl_beta=beta, entropy=entropy)
+            return partial(reinforce, truncate=1 + recipe.clip_high, cap=cap, **calm)
         case "rloo":
-            return partial(rloo, clip_low=low, clip_high=high, entropy=entropy)
+            return partial(rloo, **clip, cap=cap, entropy=recipe.entropy)
         case "grpo":
-            return partial(grpo, clip_low=low, clip_high=high, kl_beta=beta, entropy=entropy)
+            return partial(grpo, **clip, **calm, cap=cap, ratio=recipe.ratio)
         case "ppo":
-            return partial(
-                ppo,
-                clip_low=low,
-                clip_high=high,
-                value_weight=recipe.value_weight,
-                kl_beta=beta,
-                entropy=entropy,
-            )
+            return partial(ppo, **clip, **calm, cap=cap, value_weight=recipe.value_weight)
+        case "sft" | "rft":
+            return partial(imitation, **calm)
         case "dpo":
             raise ValueError("DPO compares pairs, not tokens: call upswing.train.losses.dpo.")
+        case "kto":
+            raise ValueError("KTO judges answers, not tokens: call upswing.train.losses.kto.")
     assert_never(recipe.algorithm)

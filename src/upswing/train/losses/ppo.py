@@ -24,9 +24,19 @@ def ppo(
     value_clip: float | None = None,
     kl_beta: float = 0.0,
     entropy: float = 0.0,
+    dual_clip: float | None = None,
+    cap: float | None = None,
 ) -> Terms:
     """The clipped objective per token and the value head's error per turn."""
-    policy = grpo(tokens, clip_low=clip_low, clip_high=clip_high, kl_beta=kl_beta, entropy=entropy)
+    policy = grpo(
+        tokens,
+        clip_low=clip_low,
+        clip_high=clip_high,
+        kl_beta=kl_beta,
+        entropy=entropy,
+        dual_clip=dual_clip,
+        cap=cap,
+    )
     error = value_loss(tokens, value_clip)
     return Terms(
         policy.loss + value_weight * error, {**policy.stats, "value_loss": float(error.detach())}

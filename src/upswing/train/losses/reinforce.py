@@ -18,7 +18,12 @@ from upswing.train.losses.terms import Terms, Tokens, log_ratio, regularised
 
 
 def reinforce(
-    tokens: Tokens, *, truncate: float | None, kl_beta: float = 0.0, entropy: float = 0.0
+    tokens: Tokens,
+    *,
+    truncate: float | None,
+    kl_beta: float = 0.0,
+    entropy: float = 0.0,
+    cap: float | None = None,
 ) -> Terms:
     """The policy gradient, with truncated importance weights."""
     ratio_BT = log_ratio(tokens.logps_BT, tokens.old_BT).exp().detach()
@@ -26,4 +31,4 @@ def reinforce(
     gain_BT = trust_BT * tokens.advantages_BT * tokens.logps_BT
     loss = -(tokens.weights_BT * tokens.mask_BT * gain_BT).sum()
     cut_BT = trust_BT < ratio_BT if truncate is not None else torch.zeros_like(ratio_BT)
-    return regularised(tokens, loss, cut_BT, kl_beta=kl_beta, entropy=entropy)
+    return regularised(tokens, loss, cut_BT, kl_beta=kl_beta, entropy=entropy, cap=cap)

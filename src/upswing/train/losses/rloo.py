@@ -1,7 +1,11 @@
 """RLOO: was this whole answer better than what the others on the same task managed?
 
-The action is the sequence: its ratio is that of the whole sequence and is clipped as one. The
-advantage is the trajectory's; where turns have their own, their mean over the trained tokens is
+The action is the sequence: its ratio is that of the whole sequence and is clipped as one. The ratio
+is the geometric mean of its tokens' ratios unless `normalise` is off: the plain product of hundreds
+of tokens leaves any clip after one step, and long sequences first. What another policy recorded
+weighs, in the same measure, how much likelier the start finds it (`cap` at most).
+
+The advantage is the trajectory's; where turns have their own, their mean over the trained tokens is
 taken, so credit by turn has no effect inside a sequence. The KL to the reference belongs to the
 reward here, not to the loss: `upswing.train.advantages.penalised` takes it off before the others
 are compared.
@@ -9,15 +13,42 @@ are compared.
 
 from __future__ import annotations
 
-from upswing.train.losses.terms import Terms, Tokens, clipped_objective, log_ratio, regularised
+from upswing.train.losses.terms import (
+    Terms,
+    Tokens,
+    clipped_objective,
+    regularised,
+    sequence_log_ratio,
+    truncated,
+)
 
 
-def rloo(tokens: Tokens, *, clip_low: float, clip_high: float, entropy: float = 0.0) -> Terms:
+def rloo(
+    tokens: Tokens,
+    *,
+    clip_low: float,
+    clip_high: float,
+    entropy: float = 0.0,
+    dual_clip: float | None = None,
+    cap: float | None = None,
+    normalise: bool = True,
+) -> Terms:
     """The clipped objective per sequence."""
-    mask_BT = tokens.mask_BT
-    advantages_B = (tokens.advantages_BT * mask_BT).sum(1) / mask_BT.sum(1).clamp(min=1.0)
-    sums_B, old_sums_B = (tokens.logps_BT * mask_BT).sum(1), (tokens.old_BT * mask_BT).sum(1)
-    ratio_B = log_ratio(sums_B, old_sums_B).exp()
-    gain_B, stopped_B = clipped_objective(ratio_B, advantages_B, clip_low, clip_high)
-    loss = -(tokens.sequence_weights_B * gain_B).sum()
-    return regularised(tokens, loss, stopped_B[:, None], kl_beta=0.0, entropy=entropy)
+    mask_BT, old_BT, anchor_BT = tokens.mask_BT, tokens.old_BT, tokens.anchor_BT
+    lengths_B = mask_BT.sum(1).clamp(min=1.0)
+    advantages_B = (tokens.advantages_BT * mask_BT).sum(1) / lengths_B
+    moved_B = sequence_log_ratio(tokens.logps_BT, anchor_BT, mask_BT, normalise=normalise)
+    gain_B, stopped_B = clipped_objective(
+        moved_B.exp(), advantages_B, clip_low, clip_high, dual_clip
+    )
+    trust_B = truncated(sequence_log_ratio(anchor_BT, old_BT, mask_BT).exp(), cap)
+    loss = -(tokens.sequence_weights_B * trust_B * gain_B).sum()
+    return regularised(
+        tokens,
+        loss,
+        stopped_B[:, None],
+        kl_beta=0.0,
+        entropy=entropy,
+        cap=cap,
+        weights_BT=(tokens.sequence_weights_B / lengths_B)[:, None] * mask_BT,
+    )

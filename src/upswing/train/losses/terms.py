@@ -42,8 +42,11 @@ class Tokens:
     """Each token's share in the step's loss: `token_weights` of the whole step."""
     sequence_weights_B: Tensor
     """Each sequence's share: 1 / sequences of the step."""
+    start_BT: Tensor | None = None
+    """Logprobs of the policy that training starts from: ratios are to it, and `importance` corrects
+    for what acted. None: ratios are to `old_BT`, as if that were the start."""
     ref_BT: Tensor | None = None
-    """The reference's logprobs: the base without the adapter."""
+    """The reference's logprobs: the start, or the base without the adapter."""
     entropies_BT: Tensor | None = None
     values_BK: Tensor | None = None
     """PPO: what the value head expects at each turn."""
@@ -56,12 +59,17 @@ class Tokens:
     """Each turn's share in the step: `token_weights(turn_mask_BK, "token")` of the whole step."""
     shares_BT: Tensor | None = None
     """Each token's share among the step's trained tokens: `token_weights(mask_BT, "token")`.
-    Figures and the entropy bonus are means over tokens whatever `reduce` says. None: `weights_BT`
-    are those shares already."""
+    Figures are means over tokens whatever `reduce` says. None: `weights_BT` are those shares
+    already."""
 
     @property
     def token_shares(self) -> Tensor:
         return self.weights_BT if self.shares_BT is None else self.shares_BT
+
+    @property
+    def anchor_BT(self) -> Tensor:
+        """What ratios are to, and what the clip is around."""
+        return self.old_BT if self.start_BT is None else self.start_BT
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,46 +115,95 @@ def log_ratio(logps: Tensor, old: Tensor) -> Tensor:
     return (logps - old).clamp(-FARTHEST, FARTHEST)
 
 
+def sequence_log_ratio(
+    logps_BT: Tensor, old_BT: Tensor, mask_BT: Tensor, *, normalise: bool = True
+) -> Tensor:
+    """The same of whole sequences, per trained token unless `normalise` is off."""
+    sums_B = ((logps_BT - old_BT) * mask_BT).sum(1)
+    if normalise:
+        sums_B = sums_B / mask_BT.sum(1).clamp(min=1.0)
+    return sums_B.clamp(-FARTHEST, FARTHEST)
+
+
 def k3(log_ratio: Tensor) -> Tensor:
     """Schulman's estimate of KL(p ‖ q) at samples of p, from log q − log p. Never below 0."""
     return log_ratio.exp() - log_ratio - 1
 
 
+def importance(tokens: Tokens, cap: float | None) -> Tensor:
+    """How much a recorded token counts: min(cap, start / recorded), 1 where both are the same.
+
+    The clip bounds how far training moves from its start; this weight corrects for what acted being
+    another policy, or the same one computed by another engine. It is a number per token, not a path
+    for the gradient. A product over a whole sequence would be unbiased, but the smallest
+    differences of hundreds of tokens add up in it until few sequences carry the step; with `cap`,
+    what bias is left is bounded.
+    """
+    if tokens.start_BT is None:
+        return torch.ones_like(tokens.old_BT)
+    return truncated(log_ratio(tokens.start_BT, tokens.old_BT).exp(), cap)
+
+
+def truncated(weights: Tensor, cap: float | None) -> Tensor:
+    return weights if cap is None else weights.clamp(max=cap)
+
+
 def clipped_objective(
-    ratio: Tensor, advantages: Tensor, low: float, high: float
+    ratio: Tensor, advantages: Tensor, low: float, high: float, dual: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The worse of the plain and the clipped gain, and where that stops the gradient."""
+    """The worse of the plain and the clipped gain, and where that stops the gradient.
+
+    A bad action that became likelier has no bound in the plain gain: its loss grows with the ratio.
+    `dual` is the ratio beyond which it grows no more (dual-clip PPO; `delta` in trl).
+    """
     gain = torch.min(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
     stopped = ((ratio < 1 - low) & (advantages < 0)) | ((ratio > 1 + high) & (advantages > 0))
+    if dual is not None:
+        beyond = (ratio > dual) & (advantages < 0)
+        gain, stopped = torch.where(beyond, dual * advantages, gain), stopped | beyond
     return gain, stopped
 
 
 def regularised(
-    tokens: Tokens, loss: Tensor, stopped: Tensor, *, kl_beta: float, entropy: float
+    tokens: Tokens,
+    loss: Tensor,
+    stopped: Tensor,
+    *,
+    kl_beta: float,
+    entropy: float,
+    cap: float | None = None,
+    weights_BT: Tensor | None = None,
 ) -> Terms:
     """The loss with its KL term and its entropy bonus, and the figures all losses have.
 
     `stopped` says per token (or per sequence, as B×1) where a clip took hold. The KL to the
     reference is one under the current policy but was sampled by the behaviour policy, so each token
     of it weighs its ratio; its gradient is unbiased only with that.
+
+    KL term and entropy bonus are reduced as the loss is, by `weights_BT` (`tokens.weights_BT` unless
+    the loss has others): a bonus that is a mean over tokens beside a loss that is divided by a fixed
+    length, hundreds of times smaller, would decide alone where the policy goes.
     """
+    weights_BT = (tokens.weights_BT if weights_BT is None else weights_BT) * tokens.mask_BT
     shares_BT = tokens.token_shares * tokens.mask_BT
-    moved_BT = log_ratio(tokens.logps_BT, tokens.old_BT)
+    moved_BT = log_ratio(tokens.logps_BT, tokens.anchor_BT)
+    trust_BT = importance(tokens, cap)
     figures = {
         "kl": (shares_BT * k3(moved_BT.detach().clamp(max=_TENFOLD))).sum(),
         "clipped": (shares_BT * stopped).sum(),
+        "importance": (shares_BT * trust_BT).sum(),
     }
     if tokens.ref_BT is not None:
-        away_BT = moved_BT.exp() * k3(tokens.ref_BT - tokens.logps_BT)
+        away_BT = trust_BT * moved_BT.exp() * k3(tokens.ref_BT - tokens.logps_BT)
         if kl_beta:
-            loss = loss + kl_beta * (tokens.weights_BT * tokens.mask_BT * away_BT).sum()
+            loss = loss + kl_beta * (weights_BT * away_BT).sum()
         figures["ref_kl"] = (shares_BT * away_BT).sum()
     elif kl_beta:
         raise ValueError("A KL term needs the reference's logprobs.")
     if tokens.entropies_BT is not None:
         figures["entropy"] = (shares_BT * tokens.entropies_BT).sum()
         if entropy:
-            loss = loss - entropy * figures["entropy"]
+            loss = loss - entropy * (weights_BT * tokens.entropies_BT).sum()
     elif entropy:
         raise ValueError("An entropy bonus needs the entropies.")
     return with_figures(loss, figures)

@@ -1,0 +1,83 @@
+"""What have the newest trajectories in common with a validation? Their sampling, tasks and checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from upswing.adapters.sql.database import Database, Row
+from upswing.contracts.trajectory import Trajectory
+from upswing.contracts.validation import Recorded
+
+MOST = 2000
+"""Trajectories that are read, the newest."""
+_BYTES = 64 * 1024 * 1024
+"""Of bodies at most: a trajectory may have 8 MB."""
+_AT_ONCE = 100
+_SQL = (
+    "SELECT seq, model, task_id, body FROM trajectories "
+    "WHERE evaluation = 0 AND infra_error = 0 AND seq < ? ORDER BY seq DESC LIMIT ?"
+)
+
+
+class _Metadata(Struct):
+    temperature: Any = None
+    top_p: Any = None
+    check: Any = None
+    ground_truth: Any = None
+
+
+class _Body(Struct):
+    metadata: _Metadata
+
+
+_DECODER, _WHOLE = msgspec.json.Decoder(_Body), msgspec.json.Decoder(Trajectory)
+
+
+class Production:
+    """Reads; never writes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def newest(self, most: int = MOST) -> list[Recorded]:
+        """The newest first; evaluations, and what the infrastructure spoiled, do not count."""
+        found: list[Recorded] = []
+        before, size = 2**62, 0
+        while len(found) < most and size < _BYTES:
+            params = (before, min(_AT_ONCE, most - len(found)))
+            rows = await self._database.read(lambda tx, params=params: tx.rows(_SQL, params))  # type: ignore[misc]
+            if not rows:
+                break
+            before, size = rows[-1][0], size + sum(len(row[3]) for row in rows)
+            found += [_recorded(row) for row in rows]
+        return found
+
+
+def trajectory_of(recorded: Recorded) -> Trajectory | None:
+    """The whole of it; None when it is none that this version can read."""
+    try:
+        return _WHOLE.decode(recorded.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _recorded(row: Row) -> Recorded:
+    _, model, task_id, raw = row
+    body = bytes(raw)
+    try:
+        told = _DECODER.decode(body).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Recorded(model, task_id)
+    checkable = told.check is not None or told.ground_truth is not None
+    return Recorded(
+        model, task_id, _within(told.temperature, 2), _within(told.top_p, 1),
+        body if checkable else b"",
+    )  # fmt: skip
+
+
+def _within(value: Any, most: float) -> float | None:
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+    return float(value) if fits else None

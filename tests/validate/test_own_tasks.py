@@ -1,0 +1,349 @@
+"""The user's own tasks in a validation: worlds by entry point and by URL, looks, baselines, the base."""
+
+import asyncio
+import re
+from datetime import timedelta
+from random import Random
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from tests.support import raw, trajectory
+from tests.validate.endpoint import Endpoint
+from tests.validate.prover import NOON, REDACTOR, Prover
+from tests.worlds.test_agentgym import served
+from upswing.adapters.sql.production import Production
+from upswing.adapters.sql.store import open_store
+from upswing.adapters.validation import FileScores
+from upswing.collect.admit import Limits, admit
+from upswing.config import ValidateConfig
+from upswing.contracts.validation import Answer
+from upswing.errors import Misuse
+from upswing.validate.player_service import Pace
+from upswing.worlds.triage import RULE, Triage
+
+pytestmark = pytest.mark.live
+MINE = {"mine": "upswing.worlds.triage:Triage"}
+OWN = ValidateConfig(suites=("world:mine", "safety_toxicity"), worlds=MINE, tasks=40)
+PRODUCT = re.compile("|".join(RULE))
+
+
+@pytest.fixture
+async def store(tmp_path):
+    made = open_store(tmp_path)
+    await made.prepare()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make(tmp_path, store):
+    def made(models, config=OWN, **more):
+        return Prover(tmp_path, store, models.find, config, **more)
+
+    return made
+
+
+class Learned(Endpoint):
+    """A double: each model knows the rule of the world as often as it is told, by task and seed."""
+
+    def __init__(self, skill, **more):
+        super().__init__(known=tuple(skill), **more)
+        self.skill = skill
+
+    def _in_the_world(self, model, asked):
+        if not str(asked["messages"][0]["content"]).startswith("answer refund"):
+            return None
+        text = asked["messages"][-1]["content"]
+        right = RULE[PRODUCT.search(text)[0]]
+        knows = Random(f"{model}/{text}/{asked['seed']}").random() < self.skill[model]
+        return Answer(right if knows else "nothing")
+
+    def in_world(self, model):
+        own = [a for a in self.requests if str(a["messages"][0]["content"]).startswith("answer refund")]  # fmt: skip
+        return [each for each in own if each["model"] == model]
+
+
+def suite(report, name="world:mine"):
+    return next(each for each in report.suites if each.name == name)
+
+
+# ── worlds of one's own ──────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_world_by_entry_point_is_a_suite_and_alone_counts(make):
+    async with Learned({"new": 0.9, "old": 0.3}) as models, make(models) as prover:
+        report = await prover.proving.prove("new", "old")
+    assert (report.word, [s.name for s in report.suites if s.counted]) == ("pass", ["world:mine"])
+    assert (suite(report).own, suite(report).samples, report.looks) == (True, 4, (4,))
+    assert 0.2 <= suite(report).constant <= 0.35
+    assert any("The best constant answer scores" in note for note in report.notes)
+    assert 0.4 < report.improvement.estimate < 0.8
+    assert report.improvement.lower > 0
+    assert (suite(report, "safety_toxicity").samples, report.temperature) == (1, 1.0)
+
+
+async def test_own_worlds_are_used_when_no_suite_is_named(make):
+    config = ValidateConfig(worlds=MINE, tasks=20)
+    async with Learned({"new": 0.9, "old": 0.3}) as models:
+        async with make(models, config, base="smollm2") as prover:
+            names = await prover.proving.suites(None)
+    assert names[0] == "world:mine"
+    assert "world:triage" not in names
+    assert {"tool_usage", "regression", "safety_bias"} <= set(names)
+
+
+async def test_a_world_behind_a_url_is_a_suite(make):
+    async with (
+        Learned({"new": 0.9, "old": 0.3}) as models,
+        served(Triage(3, sizes=(400, 48))) as url,
+    ):
+        config = msgspec.structs.replace(OWN, worlds={"mine": url})
+        async with make(models, config) as prover:
+            report = await prover.proving.prove("new", "old")
+    assert (report.word, suite(report).own) == ("pass", True)
+    assert report.improvement.lower > 0
+    assert suite(report).done == suite(report).planned == 4 * 40
+
+
+async def test_a_server_that_is_away_leaves_it_undecided(make):
+    config = msgspec.structs.replace(OWN, worlds={"mine": "http://127.0.0.1:9"})
+    async with Learned({"new": 0.9, "old": 0.3}) as models, make(models, config) as prover:
+        report = await prover.proving.prove("new", "old")
+    assert report.word == "inconclusive"
+    assert any("127.0.0.1:9 is not reachable" in note for note in report.notes)
+
+
+WRONG = [
+    ({"mine": "nowhere"}, "`mine` in [validate.worlds]: nowhere is no world"),
+    ({"mine": "no_such_module:World"}, "No module named 'no_such_module'"),
+    ({"mine": "upswing.worlds.triage:RULE"}, "has no `reset`"),
+    ({"mine": "http://"}, "is no address of a world"),
+    ({"mine": "ftp://host/x"}, "is no world"),
+    ({"desk": "upswing.worlds.triage:Triage"}, "a world of ours"),
+    ({"mi ne": "upswing.worlds.triage:Triage"}, "a name has letters"),
+]
+
+
+@pytest.mark.parametrize(("worlds", "sentence"), WRONG)
+async def test_what_is_wrong_with_a_world_is_told_at_the_start(make, worlds, sentence):
+    with pytest.raises(Misuse) as caught:
+        make(Endpoint(), ValidateConfig(worlds=worlds))
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize("samples", [(), (0,), (4, 4), (8, 4), (1, 2, 3, 4, 5, 6), (100,)])
+def test_looks_that_do_not_rise_are_refused(samples):
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"samples": samples}, ValidateConfig)
+
+
+async def test_a_world_that_breaks_in_a_task_spoils_it_and_blames_nobody(make):
+    class Breaking(Triage):
+        name = "breaking"
+
+        def step(self, state, reply):
+            raise ZeroDivisionError("oops")
+
+    config = msgspec.structs.replace(OWN, suites=("world:b", "safety_toxicity"), worlds={})
+    async with Learned({"new": 0.9, "old": 0.3}) as models:
+        async with make(models, config, worlds={"b": Breaking(0)}) as prover:
+            report = await prover.proving.prove("new", "old")
+    assert report.word == "inconclusive"
+    assert any("ZeroDivisionError: oops" in note for note in report.notes)
+
+
+# ── looks ────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_what_is_not_decided_is_answered_more_often(make):
+    async with Learned({"new": 0.5, "old": 0.5}) as models, make(models) as prover:
+        report = await prover.proving.prove("new", "old")
+    assert (report.looks, suite(report).samples) == ((4, 8, 16), 16)
+    assert report.improvement.lower < 0 < report.improvement.upper
+    assert report.level == pytest.approx(1 - 0.05 / 3)
+    assert {each["seed"] for each in models.in_world("new")} == set(range(16))
+
+
+async def test_no_look_is_begun_that_would_end_too_late(make):
+    pace = Pace(at_once=8, tries=2, soft=timedelta(seconds=0.001))
+    async with Learned({"new": 0.5, "old": 0.5}) as models, make(models, pace=pace) as prover:
+        report = await prover.proving.prove("new", "old")
+    assert report.looks == (4,)
+
+
+async def test_tasks_beyond_the_time_are_left_out_and_said(make):
+    pace = Pace(at_once=8, tries=2, soft=timedelta(seconds=0.001))
+    config = msgspec.structs.replace(OWN, tasks=100)
+    async with (
+        Learned({"new": 0.9, "old": 0.3}) as models,
+        make(models, config, pace=pace) as prover,
+    ):
+        report = await prover.proving.prove("new", "old")
+    assert suite(report).planned == 4 * 64
+    assert "There was no time for 36 of 100 tasks of world:mine." in report.notes
+    assert report.word == "pass"
+
+
+async def test_a_greedy_answer_is_not_asked_for_twice(make):
+    config = msgspec.structs.replace(OWN, temperature=0.0)
+    async with Learned({"new": 0.9, "old": 0.3}) as models, make(models, config) as prover:
+        report = await prover.proving.prove("new", "old")
+    assert (suite(report).samples, len(models.in_world("new"))) == (1, 40)
+
+
+# ── baselines ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_baseline_is_asked_once_and_with_seeds_of_its_own(make):
+    async with Learned({"new": 0.9, "newer": 0.9, "old": 0.3}) as models, make(models) as prover:
+        first = await prover.proving.prove("new", "old")
+        before = len(models.in_world("old"))
+        second = await prover.proving.prove("newer", "old")
+        assert len(models.in_world("old")) == before == 4 * 40
+        assert sum(asked["model"] == "old" for asked in models.requests) == 4 * 40 + 16
+    assert suite(first).current == suite(second).current
+    seeds = {model: {each["seed"] for each in models.in_world(model)} for model in ("old", "newer")}
+    assert not seeds["old"] & seeds["newer"]
+
+
+async def test_another_temperature_asks_the_baseline_again(make):
+    async with Learned({"new": 0.9, "old": 0.3}) as models:
+        for temperature in (0.5, 0.7, 0.5):
+            config = msgspec.structs.replace(OWN, temperature=temperature)
+            async with make(models, config) as prover:
+                await prover.proving.prove("new", "old")
+    assert len(models.in_world("old")) == 2 * 4 * 40
+
+
+async def test_kept_scores_hold_numbers_alone_and_survive_a_crash(tmp_path):
+    scores = FileScores(tmp_path, "t1", "t0")
+    name = scores.label("a task", 3, own=True)
+    await scores.keep("old", {name: 0.5})
+    (path,) = (tmp_path / "scores").iterdir()
+    path.write_bytes(path.read_bytes() + b'["half a li\n["x", 7]\n["y", NaN]\n[]\n')
+    await scores.keep("old", {scores.label("a task", 3, own=False): 1.0})
+    assert sorted((await scores.of_model("old")).values()) == [0.5, 1.0]
+    assert await scores.of_model("new") == {}
+    for number in range(12):
+        await scores.keep(f"m{number}", {"k": 1.0})
+    assert len(list((tmp_path / "scores").iterdir())) == 8
+
+
+# ── the base ─────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_small_losses_do_not_add_up_below_the_base(make):
+    async with Learned({"v9": 0.5, "v8": 0.5, "base": 0.9}) as models:
+        async with make(models, base="base") as prover:
+            report = await prover.proving.prove("v9", "v8")
+    assert report.word == "fail"
+    assert report.base == "base"
+    assert report.anchor.upper < 0
+    assert any("significantly worse than the base" in reason for reason in report.reasons)
+
+
+async def test_the_base_is_reported_and_asked_no_more_than_the_first_look(make):
+    async with Learned({"v9": 0.9, "v8": 0.6, "base": 0.3}) as models:
+        async with make(models, base="base") as prover:
+            report = await prover.proving.prove("v9", "v8")
+            await prover.proving.prove("v9", "base")
+    assert report.word == "pass"
+    assert report.anchor.lower > 0
+    assert len(models.in_world("base")) == 4 * 40
+
+
+async def test_a_base_that_is_away_decides_nothing(make):
+    async with Learned({"v9": 0.9, "v8": 0.3, "base": 0.9}, away=["base"]) as models:
+        async with make(models, base="base", pace=Pace(tries=1)) as prover:
+            report = await prover.proving.prove("v9", "v8")
+    assert (report.word, report.anchor) == ("pass", None)
+
+
+# ── production ───────────────────────────────────────────────────────────────────────────────────
+
+
+async def stored(store, count, **metadata):
+    for number in range(count):
+        tree = trajectory(trajectory_id=str(uuid4()))
+        tree["turns"] = tree["turns"][:1]
+        tree["turns"][0]["observation"] = {"type": "user_message", "content": f"What is {number} + 1?"}  # fmt: skip
+        tree["turns"][0]["action"] = {"type": "response", "raw_response": "5"}
+        tree["task_context"] |= {"task_id": f"sum-{number}", "instructions": "Add."}
+        tree["metadata"] |= {"model": "old", "ground_truth": number + 1} | metadata
+        tree["metadata"] = {k: v for k, v in tree["metadata"].items() if v is not None}
+        row = admit(raw(tree), REDACTOR, Limits()).admitted
+        await store.take(row, door="http", now=NOON, stream_seq=None, announce=False)
+
+
+class Adding(Endpoint):
+    """A double: `new` can add, `old` says five."""
+
+    async def _answer(self, asked):
+        found = re.fullmatch(r"What is (\d+) \+ 1\?", str(asked["messages"][-1]["content"]))
+        if not found:
+            return await super()._answer(asked)
+        said = str(int(found[1]) + 1) if asked["model"] == "new" else "5"
+        return 200, {"choices": [{"message": {"role": "assistant", "content": said}}]}
+
+
+async def test_tasks_with_a_known_answer_become_a_suite_and_are_sampled_as_in_production(
+    make, store
+):
+    await stored(store, 60, temperature=0.6, top_p=0.9)
+    config = ValidateConfig()
+    async with Adding() as models:
+        production = Production(store.database)
+        async with make(models, config, production=production, held_out=lambda t: int(t[4:]) % 2) as prover:  # fmt: skip
+            names = await prover.proving.suites(None)
+            report = await prover.proving.prove("new", "old", ["production", "safety_toxicity"])
+    assert names[0] == "production"
+    done = suite(report, "production")
+    assert (done.candidate, done.planned, report.word) == (1, 4 * 30, "pass")
+    assert (report.temperature, report.top_p) == (0.6, 0.9)
+    sums = [each for each in models.requests if str(each["messages"][-1]["content"]).startswith("What is")]  # fmt: skip
+    assert {(each["temperature"], each["top_p"]) for each in sums} == {(0.6, 0.9)}
+    rest = [each for each in models.requests if each not in sums]
+    assert {(each["temperature"], each.get("top_p")) for each in rest} == {(0.0, None)}
+    assert "ground_truth" not in str(models.requests)
+
+
+async def test_too_few_such_tasks_are_not_used_unasked(make, store):
+    await stored(store, 10)
+    async with Adding() as models:
+        production = Production(store.database)
+        async with make(models, ValidateConfig(), production=production, held_out=bool) as prover:
+            assert "production" not in await prover.proving.suites(None)
+
+
+async def test_the_worlds_that_the_agents_act_in_are_the_users_own(make, store):
+    for number in range(30):
+        tree = trajectory(trajectory_id=str(uuid4()))
+        tree["task_context"] |= {"task_id": f"desk-0-training-{number:04d}"}
+        row = admit(raw(tree), REDACTOR, Limits()).admitted
+        await store.take(row, door="http", now=NOON, stream_seq=None, announce=False)
+    async with Endpoint() as models:
+        async with make(models, ValidateConfig(), production=Production(store.database), base="tiny") as prover:  # fmt: skip
+            names = await prover.proving.suites(None)
+    assert names[0] == "world:desk"
+    assert "world:triage" not in names
+
+
+async def test_a_killed_validation_with_looks_goes_on_where_it_was(make):
+    hold = asyncio.Event()
+    async with Learned({"new": 0.9, "old": 0.3}) as models:
+        models.hold = (100, hold)
+        async with make(models) as prover:
+            await prover.proving.start("new", "old")
+            await models.told.wait()
+        before = len(models.in_world("new"))
+        hold.set()
+        models.hold = None
+        async with make(models) as prover:
+            (run_id,) = await prover.proving.resume()
+            report = await prover.proving.prove("new", "old", run_id=run_id)
+    assert report.word == "pass"
+    assert suite(report).done == suite(report).planned
+    assert len(models.in_world("new")) <= 4 * 40 + 16
+    assert before > 0

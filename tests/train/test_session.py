@@ -17,7 +17,8 @@ from upswing.worlds.triage import Triage
 AT = datetime(2026, 11, 15, 10, tzinfo=UTC)
 SNAPSHOT = Snapshot(
     source="local", algorithm="grpo", sample_size=1, seed=0, holdout=0.0, min_agents=2, filter={},
-    balance={}, entries=[], domains={}, groups={}, tasks=0, held_out_tasks=0, left_out={}, reused=0.0,
+    balance={}, entries=[], domains={}, groups={}, tasks=0, held_out_tasks=0, left_out={},
+    policies={}, off_policy=0.0, sources={}, reused=0.0,
     earliest=None, latest=None, notes=[], made=AT,
 )  # fmt: skip
 RECIPE = Recipe(

@@ -348,13 +348,13 @@ class Attempt:
 def _comparable(samples: Sequence[Sample], recipe: Recipe) -> list[Sample]:
     """The samples that bring something: for algorithms that compare, those of groups that differ."""
     trained = [sample for sample in samples if not sample.held_out]
-    if recipe.algorithm == "ppo":
+    if recipe.algorithm not in ("grpo", "rloo", "dpo"):
         return trained
     rewards: dict[str, list[float]] = {}
     for each in trained:
-        rewards.setdefault(group_key(each.window_id, each.scenario_id), []).append(each.reward)
-    useful = {key for key, given in rewards.items() if len(given) > 1 and max(given) > min(given)}
-    return [each for each in trained if group_key(each.window_id, each.scenario_id) in useful] or trained  # fmt: skip
+        rewards.setdefault(each.group, []).append(each.reward)
+    useful = {group for group, given in rewards.items() if max(given) > min(given)}
+    return [each for each in trained if each.group in useful] or trained
 
 
 class _Acted(msgspec.Struct):

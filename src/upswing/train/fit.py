@@ -151,10 +151,10 @@ def _by_algorithm(recipe: Recipe, size: str) -> dict[str, tuple[Any, str]]:
             found["epochs"] = (4, "as measured on triage")
         case "ppo":
             found["kl_beta"] = (0.05, "without, it fell back after its best: measured on triage")
-        case "rloo":
-            pass
         case "dpo":
             found["epochs"] = (2, "pairs are learned quickly: measured on triage")
+        case "rloo":
+            pass
         case "sft" | "rft" | "kto":
             found["epochs"] = (2, "imitation over and over learns single answers by heart")
     if size != "small" and recipe.algorithm in ("reinforce", "dpo"):

@@ -152,3 +152,17 @@ def test_a_child_goes_on_with_its_parents_adapter(tmp_path, samples, bases):
     before, after = (as_saved(tmp_path / name / "checkpoints" / "final") for name in ("parent", "child"))  # fmt: skip
     assert (after.r, set(after.target_modules)) == (4, set(before.target_modules))
     assert child.train_before == pytest.approx(parent.train_after, abs=0.02)
+
+
+def test_where_all_weights_train_the_base_stays_the_reference_of_later_jobs(
+    tmp_path, samples, bases
+):
+    from safetensors.torch import load_file
+
+    parent = only_done(run(tmp_path / "parent", samples, bases))
+    held = msgspec.structs.replace(RECIPE, reference="base", kl_beta=0.02)
+    run(tmp_path / "child", samples, bases, held, start=parent.final, parent="m-1")
+    known = load_file(tmp_path / "child" / "logprobs.safetensors")
+    said = [sum(sample.turns[0].logprobs) for sample in samples if not sample.held_out]
+    assert float(known["ref.0"].sum()) == pytest.approx(said[0], abs=1e-3)
+    assert float(known["start.0"].sum()) != pytest.approx(said[0], abs=1e-3)

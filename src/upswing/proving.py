@@ -262,7 +262,9 @@ class Proving:
         try:
             async with self._turn:
                 policy = self._repertoire.policy(row.suites)
-                report = await self._validated(row, await self._made(row), policy, progress)
+                sampling = await self._repertoire.sampling(row.against)
+                made = await self._made(row, sampling)
+                report = await self._validated(row, made, policy, sampling, progress)
                 return await self._keeper.keep(report, policy)
         except Lost:
             raise
@@ -270,19 +272,18 @@ class Proving:
             await self._keeper.fail(row.run_id, error)
             raise
 
-    async def _made(self, row: ValidationRow) -> Sequence[Suite]:
+    async def _made(self, row: ValidationRow, sampling: Sampling) -> Sequence[Suite]:
         try:
-            return await self._repertoire.made(row.suites)
+            return await self._repertoire.made(row.suites, sampling)
         except Misuse as error:  # that says nothing of the model, and an operator can mend it
             raise Transient(str(error)) from None
 
     async def _validated(
-        self, row: ValidationRow, made: Sequence[Suite], policy: Policy,
+        self, row: ValidationRow, made: Sequence[Suite], policy: Policy, sampling: Sampling,
         progress: dict[str, Progress],
     ) -> ValidationReport:  # fmt: skip
         now = asyncio.get_running_loop().time
         until = now() + self._pace.deadline.total_seconds()
-        sampling = await self._repertoire.sampling(row.against)
         run = self._run(row, sampling)
 
         def note(told: Progress) -> None:
@@ -311,18 +312,20 @@ class Proving:
     def _validator(self, left: timedelta, sampling: Sampling) -> Validator:
         config = self._config
         once = Sampling(config.temperature or 0.0)
-        ask = Asking(
-            self._find, most=config.max_tokens, key_of=self._key_of,
-            temperature=sampling.temperature, top_p=sampling.top_p,
-        )  # fmt: skip
+        once_ask = Asking(
+            self._find, most=config.max_tokens, key_of=self._key_of, temperature=once.temperature
+        )
+        most = min(config.max_tokens, sampling.max_tokens or config.max_tokens)
         judge = self._judge.name if self._judge else ""
         about = f"{config.max_tokens}/{judge}"
         return Validator(
-            ask,
+            once_ask.sampled(sampling.temperature, sampling.top_p, most=most),
             self._keeper.cells,
-            once=ask.sampled(once.temperature),
+            once=once_ask,
             sampling=sampling,
-            scores=FileScores(self._folder, f"{about}/{sampling}", f"{about}/{once}"),
+            scores=FileScores(
+                self._folder, f"{about}/{sampling}", f"{about}/{once}", deterministic=once.greedy
+            ),
             clock=self._clock,
             sandbox=self._sandbox,
             judge=self._judge,

@@ -19,14 +19,14 @@ from upswing import __version__
 from upswing.adapters.sql.production import trajectory_of
 from upswing.config import ValidateConfig
 from upswing.contracts.validation import Recorded
-from upswing.dataset.split import lot
+from upswing.dataset.split import is_held_out
 from upswing.errors import Misuse, Transient
 from upswing.validate.harvest import harvest
 from upswing.validate.place_service import Place
 from upswing.validate.policy import check_config, policy_of
 from upswing.validate.sampling import NEWEST, Sampling, usual_sampling
 from upswing.validate.suite import Suite, chosen
-from upswing.validate.suites_service import KeepsPins, there
+from upswing.validate.suites_service import REPLY, KeepsPins, there
 from upswing.validate.suites_service import suites as suites_of
 from upswing.validate.task import Task
 from upswing.validate.usual import FEWEST, PRODUCTION, usual_suites, worlds_seen
@@ -37,7 +37,7 @@ from upswing.worlds.known import known_worlds, world_in
 from upswing.worlds.own import check_names, installed_worlds, is_address, load_world
 
 _HELD_OUT = 0.10
-"""The share of tasks that are never trained on."""
+"""The share of tasks that training leaves out, unless a request says otherwise."""
 
 
 class ReadsProduction(Protocol):
@@ -48,7 +48,7 @@ class ReadsProduction(Protocol):
 
 def held_out_task(task_id: str) -> bool:
     """Whether a task is held out: a fixed hash of it, the same in every cycle."""
-    return lot("split", 0, task_id) < _HELD_OUT
+    return is_held_out(task_id, _HELD_OUT)
 
 
 class Repertoire:
@@ -109,37 +109,40 @@ class Repertoire:
             own.append(PRODUCTION)
         return self.named(usual_suites(own, self.base))
 
-    async def made(self, names: Sequence[str]) -> tuple[Suite, ...]:
+    async def made(self, names: Sequence[str], sampling: Sampling) -> tuple[Suite, ...]:
         """The suites of these names; `Misuse` when one cannot be had."""
         config = self._config
         production = await self._harvested() if PRODUCTION in names else ()
         return await suites_of(
             names, pins=self._pins, worlds=self._worlds, files=self._files, places=self._places,
             production=production, versions={name: version_of(each) for name, each in self._worlds.items()},
-            most=config.tasks, max_tokens=config.max_tokens,
+            most=config.tasks, max_tokens=config.max_tokens, reply=sampling.max_tokens or REPLY,
         )  # fmt: skip
 
     async def sampling(self, current: str) -> Sampling:
         """How the user's own tasks are answered."""
         if self._config.temperature is not None:
-            return Sampling(self._config.temperature)
+            known = usual_sampling(await self._newest(), current)
+            return Sampling(self._config.temperature, 1.0, known.max_tokens)
         return usual_sampling(await self._newest(), current)
 
     def policy(self, names: Sequence[str]) -> Policy:
         return policy_of(self._config, names, self.base)
 
     async def _harvested(self) -> tuple[Task, ...]:
-        checkable = (trajectory_of(each) for each in await self._newest() if each.body)
-        return harvest((each for each in checkable if each is not None), self._held_out)
+        checkable = [each for each in await self._newest() if each.body]
+        found = ((each.task_id, trajectory_of(each)) for each in checkable)
+        return harvest(((task, one) for task, one in found if one is not None), self._held_out)
 
     async def _newest(self) -> Sequence[Recorded]:
-        """Nothing while the store is away: a validation need not wait for it."""
+        """What was done for users, else what was practised; nothing while the store is away."""
         if self._production is None:
             return ()
         try:
-            return await self._production.newest()
+            newest = await self._production.newest()
         except Transient:
             return ()
+        return [each for each in newest if not each.practice] or newest
 
 
 def version_of(world: World[Any, Any]) -> str:

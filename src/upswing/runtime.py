@@ -395,7 +395,13 @@ class Loop:
             self.scoring.rewards, self.scoring.outcomes, self.redactor, clock=self._clock
         )
         training = Training(
-            self.desk, self.trigger, self.jobs, self.models, self.signals, clock=self._clock
+            self.desk,
+            self.trigger,
+            self.jobs,
+            self.models,
+            self.signals,
+            self.workshop.planner,
+            clock=self._clock,
         )
         routes = [
             *judging.routes(),

@@ -21,6 +21,7 @@ from upswing.ports import Decision
 from upswing.train.data_service import Data
 from upswing.train.metrics import TrainMetrics
 from upswing.train.parts import Limits, Parts
+from upswing.train.plan_service import Planner
 from upswing.train.registry_service import ModelRegistry
 from upswing.train.worker_service import Worker
 
@@ -63,6 +64,7 @@ class Workshop:
             journal=self._journal, limits=limits_of(config), clock=clock, changed=changed,
             finished=metrics.finished, parameters=_parameters,
         )  # fmt: skip
+        self.planner = Planner(data, parts.registry, jobs, parameters=_parameters, clock=clock)
         self.workers = [Worker(str(new_id()), parts) for _ in range(config.workers)]
 
     def wake(self) -> None:

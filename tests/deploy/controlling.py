@@ -99,7 +99,11 @@ class Ground:
         return made
 
     def trained(self, version, **changes):
-        row = model(version, **changes)
+        """A new model, trained from whoever answers now."""
+        serving = [row for row in self.store.registry.values() if row.state == "deployed"]
+        newest = max(serving, key=lambda row: row.deployed or START, default=None)
+        parent = newest.model_id if newest else None
+        row = model(version, **{"parent": parent} | changes)
         self.store.registry[row.model_id] = row
         return row.model_id
 

@@ -244,11 +244,28 @@ async def test_a_newcomer_takes_the_place_of_an_older_one_where_the_policy_says_
     assert replays(ground)
 
 
-async def test_what_was_proved_beside_another_baseline_is_proved_again(ground):
+async def test_a_candidate_whose_parent_stopped_serving_is_dropped(ground):
     first = ground.trained(1)
     controller = await ground.started()
     await controller.admit()
-    second = ground.trained(2)
+    waits, later = ground.trained(2), ground.trained(3)
+    await controller.admit()
+    assert ground.proved[-1] == (later, BASE)
+    await controller.set_traffic(first, 100, "ann")
+    await controller.tick()
+    assert not await controller.admit(), "both were trained from the base, which answers no more"
+    assert [ground.state(name) for name in (waits, later)] == ["aborted", "aborted"]
+    assert ground.shares == {first: 100.0}
+    child = ground.trained(4)
+    assert await controller.admit()
+    assert ground.proved[-1] == (child, first)
+
+
+async def test_what_a_person_registered_and_was_proved_beside_another_baseline_is_proved_again(ground):
+    first = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    second = ground.trained(2, job_id="registered-2")
     await controller.admit()
     assert ground.proved[-1] == (second, BASE)
     await controller.set_traffic(first, 100, "ann")
@@ -256,7 +273,7 @@ async def test_what_was_proved_beside_another_baseline_is_proved_again(ground):
     assert ground.state(second) == "validating"
     assert await controller.admit()
     assert ground.proved[-1] == (second, first)
-    assert ground.shares == {first: 90.0, second: 10.0}
+    assert ground.shares == {first: 100.0}, "a person's model waits for a person's word"
 
 
 async def test_a_canary_that_nobody_can_decide_comes_back_after_a_week(ground):

@@ -79,7 +79,13 @@ RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "sunny"}
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_tool_call_and_its_result_are_one_turn_and_the_next_turn_sees_it(stream):
-    talk = Talk({"role": "system", "content": "Be brief."}, user("Weather?"), temperature=0.5)
+    talk = Talk(
+        {"role": "system", "content": "Be brief."},
+        user("Weather?"),
+        temperature=0.5,
+        top_p=0.9,
+        max_tokens=12,
+    )
     talk.answers(CALL, "tool_calls", stream=stream).then(RESULT).answers(
         {"content": "Sunny."}, stream=stream
     )
@@ -95,7 +101,8 @@ def test_a_tool_call_and_its_result_are_one_turn_and_the_next_turn_sees_it(strea
     assert second["observation"] == {"type": "tool_result", "content": "sunny"}
     assert second["action"] == {"type": "response", "raw_response": "Sunny."}
     assert made["task_context"]["instructions"] == "Be brief."
-    assert made["metadata"]["temperature"] == 0.5
+    drawn = [made["metadata"][name] for name in ("temperature", "top_p", "max_tokens")]
+    assert drawn == [0.5, 0.9, 12]
     assert made["metadata"]["total_tokens"] == 50
     assert made["metadata"]["total_cost_usd"] == pytest.approx(2 * (20 * 2 + 5 * 4) / 1e6)
 

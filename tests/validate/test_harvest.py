@@ -29,7 +29,7 @@ def made(task_id="task-1", truth="Paris", **metadata):
     tree["turns"][0]["action"] = {"type": "response", "raw_response": "It is Rome."}
     tree["task_context"] |= {"task_id": task_id, "instructions": "Answer shortly."}
     tree["metadata"] |= {"ground_truth": truth} | metadata
-    return from_builtins(Trajectory, tree)
+    return task_id, from_builtins(Trajectory, tree)
 
 
 TRUTHS = [
@@ -93,9 +93,14 @@ def test_only_held_out_tasks_are_taken_and_each_once_in_its_newest_form():
 
 
 def test_a_trajectory_that_ended_with_a_tool_call_is_no_task():
-    tree = msgspec.to_builtins(made())
+    tree = msgspec.to_builtins(made()[1])
     tree["turns"][0]["action"] = {"type": "tool_call", "tool_name": "search", "tool_args": {}}
-    assert harvest([from_builtins(Trajectory, tree)], everything) == ()
+    assert harvest([("t", from_builtins(Trajectory, tree))], everything) == ()
+
+
+def test_what_lies_in_a_window_is_no_task():
+    assert harvest([made()], everything)
+    assert harvest([made(window_id="2026-01-05T12:00")], everything) == ()
 
 
 async def test_the_suite_says_nothing_that_would_quote_a_user():
@@ -110,9 +115,9 @@ async def test_the_suite_says_nothing_that_would_quote_a_user():
 
 
 def test_the_sampling_of_most_trajectories_of_the_model_counts():
-    newest = [Recorded("v2", "t", 0.7, 0.9)] * 3 + [Recorded("v2", "t", 0.2)] * 2
+    newest = [Recorded("v2", "t", 0.7, 0.9, 8)] * 3 + [Recorded("v2", "t", 0.2)] * 2
     newest += [Recorded("v1", "t", 0.0)] * 20
-    assert usual_sampling(newest, "v2") == Sampling(0.7, 0.9)
+    assert usual_sampling(newest, "v2") == Sampling(0.7, 0.9, 8)
     assert usual_sampling(newest, "v3") == Sampling(0.0)
     assert usual_sampling([Recorded("v2", "t")] * 3, "v2") == Sampling(1.0)
 

@@ -173,17 +173,19 @@ async def test_no_look_is_begun_that_would_end_too_late(make):
     assert report.looks == (4,)
 
 
-async def test_tasks_beyond_the_time_are_left_out_and_said(make):
-    pace = Pace(at_once=8, tries=2, soft=timedelta(seconds=0.001))
+async def test_tasks_that_are_not_needed_are_left_out_and_said(make):
     config = msgspec.structs.replace(OWN, tasks=100)
-    async with (
-        Learned({"new": 0.9, "old": 0.3}) as models,
-        make(models, config, pace=pace) as prover,
-    ):
+    async with Learned({"new": 0.9, "old": 0.3}) as models, make(models, config) as prover:
         report = await prover.proving.prove("new", "old")
-    assert suite(report).planned == 4 * 64
-    assert "There was no time for 36 of 100 tasks of world:mine." in report.notes
-    assert report.word == "pass"
+    assert (report.looks, suite(report).planned, report.word) == ((4,), 4 * 64, "pass")
+    assert any("36 of 100 tasks of world:mine were not done" in note for note in report.notes)
+
+
+async def test_what_is_not_decided_takes_further_tasks_in(make):
+    config = msgspec.structs.replace(OWN, tasks=100, samples=(2, 4))
+    async with Learned({"new": 0.5, "old": 0.5}) as models, make(models, config) as prover:
+        report = await prover.proving.prove("new", "old")
+    assert (report.looks, suite(report).done, suite(report).planned) == ((2, 4), 400, 400)
 
 
 async def test_a_greedy_answer_is_not_asked_for_twice(make):
@@ -206,6 +208,20 @@ async def test_a_baseline_is_asked_once_and_with_seeds_of_its_own(make):
     assert suite(first).current == suite(second).current
     seeds = {model: {each["seed"] for each in models.in_world(model)} for model in ("old", "newer")}
     assert not seeds["old"] & seeds["newer"]
+
+
+async def test_what_a_candidate_did_greedily_is_known_when_it_is_the_baseline(make):
+    config = msgspec.structs.replace(OWN, suites=("world:mine", "data_analysis", "safety_toxicity"))
+    async with (
+        Learned({"new": 0.3, "newer": 0.9, "old": 0.1}) as models,
+        make(models, config) as prover,
+    ):
+        await prover.proving.prove("new", "old")
+        before = sum(asked["model"] == "new" for asked in models.requests)
+        await prover.proving.prove("newer", "new")
+        after = [asked for asked in models.requests if asked["model"] == "new"][before:]
+    assert len(after) == 4 * 40
+    assert {asked["temperature"] for asked in after} == {1.0}
 
 
 async def test_another_temperature_asks_the_baseline_again(make):
@@ -291,7 +307,7 @@ class Adding(Endpoint):
 async def test_tasks_with_a_known_answer_become_a_suite_and_are_sampled_as_in_production(
     make, store
 ):
-    await stored(store, 60, temperature=0.6, top_p=0.9)
+    await stored(store, 60, temperature=0.6, top_p=0.9, max_tokens=20)
     config = ValidateConfig()
     async with Adding() as models:
         production = Production(store.database)
@@ -303,7 +319,8 @@ async def test_tasks_with_a_known_answer_become_a_suite_and_are_sampled_as_in_pr
     assert (done.candidate, done.planned, report.word) == (1, 4 * 30, "pass")
     assert (report.temperature, report.top_p) == (0.6, 0.9)
     sums = [each for each in models.requests if str(each["messages"][-1]["content"]).startswith("What is")]  # fmt: skip
-    assert {(each["temperature"], each["top_p"]) for each in sums} == {(0.6, 0.9)}
+    drawn = {(each["temperature"], each["top_p"], each["max_tokens"]) for each in sums}
+    assert drawn == {(0.6, 0.9, 20)}
     rest = [each for each in models.requests if each not in sums]
     assert {(each["temperature"], each.get("top_p")) for each in rest} == {(0.0, None)}
     assert "ground_truth" not in str(models.requests)

@@ -98,6 +98,8 @@ async def test_the_usual_suites_all_run(make):
     assert (world.candidate, world.current) == (1, 0.25)
     assert report.word == "pass"
     assert [suite.name for suite in report.suites if suite.counted] == ["world:triage"]
+    once = [a for a in models.requests if a["model"] == "new" and a["temperature"] == 0]
+    assert sum(asked["max_tokens"] for asked in once) <= 21_000  # as the guide says
 
 
 async def test_a_model_that_can_do_one_thing_only_is_measured_by_that(make):
@@ -133,7 +135,7 @@ async def test_answers_are_as_short_as_the_config_says(make):
     config = msgspec.structs.replace(SMALL, max_tokens=50)
     async with Endpoint() as models, make(models, config) as prover:
         await prover.proving.prove("new", "old")
-    assert max(asked["max_tokens"] for asked in models.requests) == 25  # half: only code takes all
+    assert max(asked["max_tokens"] for asked in models.requests) == 18  # only code takes all of it
 
 
 async def test_a_server_of_ones_own_gets_its_key(make):

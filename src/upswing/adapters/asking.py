@@ -51,10 +51,11 @@ class Asking:
         self._chat = self._chatting(temperature, top_p)
         self._silent: Counter[str] = Counter()
 
-    def sampled(self, temperature: float, top_p: float = 1.0) -> Asking:
+    def sampled(self, temperature: float, top_p: float, *, most: int) -> Asking:
         """The same models, whose answers are drawn otherwise; who is silent here is silent there."""
         other = copy(self)
         other._chat = self._chatting(temperature, top_p)  # noqa: SLF001 - a copy of this object
+        other._most = most  # noqa: SLF001 - the same
         return other
 
     def _chatting(self, temperature: float, top_p: float) -> Chat:

@@ -69,8 +69,11 @@ class FileCells:
 class FileScores:
     """What baselines reached, by model; of the models that were asked last."""
 
-    def __init__(self, folder: Path, about: str, once: str = "") -> None:
+    def __init__(
+        self, folder: Path, about: str, once: str = "", *, deterministic: bool = False
+    ) -> None:
         """`about` tells how the user's own tasks are sampled, `once` how all others are."""
+        self.deterministic = deterministic
         self._folder, self._about = folder / "scores", {True: about, False: once}
         self._turn = asyncio.Lock()
 

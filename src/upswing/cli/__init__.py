@@ -126,6 +126,9 @@ def _training(command: Command) -> None:
     train.add_argument(
         "--algorithm", choices=("ppo", "dpo", "rloo", "grpo", "reinforce", "sft", "rft", "kto")
     )
+    train.add_argument(
+        "--dry-run", action="store_true", help="say what would be trained on and how, and stop"
+    )
     train.add_argument("--base-model", metavar="NAME", help="`tiny`, `smollm2` or a folder")
     train.add_argument("--samples", type=int, metavar="N", help="trajectories of the data set")
     train.add_argument("--min-agents", type=int, metavar="N", help="agents that make a group")
@@ -152,6 +155,10 @@ def _training(command: Command) -> None:
     jobs.add_argument("--limit", type=int, default=100)
     models = command("models", "training:models", "List the models that training made.")
     models.add_argument("--deployed-since", metavar="SPAN", help="deployed in the last 7d, say")
+    learned = command(
+        "learn-report", "learn_report:learn_report", "What was learned, cycle by cycle."
+    )
+    learned.add_argument("--chart", metavar="FILE", help="draw it as PNG too")
     decisions = command("decisions", "journal:decisions", "List what the loop decided, and why.")
     decisions.add_argument("--stage", help="only this stage's, such as `trigger`")
     decisions.add_argument("--since", metavar="SPAN", help="made in the last 36h, say")

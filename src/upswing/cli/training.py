@@ -25,6 +25,8 @@ _KNOBS = ("min_agents", "iterations", "windows_per_iteration", "seed")
 
 def train(arguments: argparse.Namespace) -> int:
     """Ask the loop for a job; with --wait, see it through."""
+    if arguments.dry_run:
+        return _dry_run(arguments)
     path = "/training/start" + ("" if arguments.force else "?only_if_ready=true")
     try:
         started = ask(arguments.data, "POST", path, wish(arguments))
@@ -41,6 +43,20 @@ def train(arguments: argparse.Namespace) -> int:
     from upswing.cli.watching import watch
 
     return watch(arguments, started["training_job_id"])
+
+
+def _dry_run(arguments: argparse.Namespace) -> int:
+    """What a job would do, and with what; nothing is trained."""
+    import msgspec
+
+    from upswing.train.plan import Plan, render
+
+    found = ask(arguments.data, "POST", "/training/plan", wish(arguments))
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+    else:
+        print("\n".join(render(msgspec.convert(found, Plan))))
+    return 0
 
 
 def wish(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -93,8 +93,11 @@ class Recorded(Struct, frozen=True):
     task_id: str
     temperature: float | None = None
     top_p: float | None = None
+    max_tokens: int | None = None
     body: bytes = b""
     """The whole, where its outcome may be one that can be checked."""
+    practice: bool = False
+    """It was played to learn from or to explore, not as a user would."""
 
 
 class Interval(Struct, frozen=True):

@@ -48,6 +48,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     domains: dict[str, int]
     groups: dict[str, int]
     """Trajectories by group."""
+    trained_groups: int
+    """Of these, those that are trained on."""
     tasks: int
     held_out_tasks: int
     left_out: dict[str, int]
@@ -106,6 +108,7 @@ def snapshot_of(
             ],
             domains=_counts(member.domain for member in members),
             groups=_counts(selection.groups.values()),
+            trained_groups=len({selection.groups[each.trajectory_id] for each in trained}),
             tasks=len(tasks),
             held_out_tasks=len(tasks & selection.held_out),
             left_out=_sum(selection.left_out, left_out),

@@ -3,7 +3,9 @@
 | model     | world    | agents | trajectories that trigger | held-out tasks               |
 |-----------|----------|--------|---------------------------|------------------------------|
 | `tiny`    | desk     | 8      | 1,152                     | 176, greedily                |
-| `smollm2` | workshop | 6      | 960, the newest 480 count | 48, three samples of each    |
+| `smollm2` | workshop | 6      | 480                       | 48, three samples of each    |
+
+How it trains and validates are everybody's defaults: nothing is set here but sizes.
 
 A language model of 135 million weights explains itself when it is asked for one word, so it gets a world
 of its own, and is measured as it is used: at temperature 1. Greedily it says the same to everybody.
@@ -11,12 +13,10 @@ of its own, and is measured as it is used: at temperature 1. Greedily it says th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -40,34 +40,19 @@ class Sizes:
     """Tasks that all agents do between two looks at the loop."""
     patience: float
     """Seconds of real time that a stage may take before the story goes on without it."""
-    recipe: dict[str, Any]
-    """Knobs of the training."""
     world: str = "desk"
     temperature: float = 0.0
-    """Of whoever is measured and validated."""
+    """Of whoever is measured on held-out tasks."""
     samples: int = 1
     """Of every held-out task."""
-    max_tokens: int = 64
-    """Of an answer in validation."""
     slow: bool = False
     """Whether the model answers so slowly that agents take no rest while a canary waits for rewards, and
     a long one while the processors are needed elsewhere."""
-    sample: int | None = None
-    """Trajectories that a training takes; None: as many as trigger it."""
 
 
-_TINY: dict[str, Any] = {
-    "learning_rate": 5e-4, "batch_size": 64, "epochs": 14, "entropy": 0.0, "clip_low": 0.02,
-    "clip_high": 2.0, "micro_tokens": 8192, "save_interval": 100, "holdout": 0.0,
-}  # fmt: skip
-_SMOLLM2: dict[str, Any] = {
-    "learning_rate": 5e-4, "batch_size": 24, "epochs": 3, "save_interval": 20, "holdout": 0.0,
-}  # fmt: skip
 SIZES = {
-    "tiny": Sizes(1152, 8, 176, 8, 6, 240.0, _TINY),
-    "smollm2": Sizes(
-        960, 6, 48, 6, 4, 900.0, _SMOLLM2, "workshop", 1.0, 3, 16, slow=True, sample=480
-    ),
+    "tiny": Sizes(1152, 8, 176, 8, 6, 240.0),
+    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, "workshop", 1.0, 3, slow=True),
 }
 
 
@@ -125,7 +110,6 @@ def settings_text(plan: Plan) -> str:
     True
     """
     sizes = plan.sizes
-    recipe = "\n".join(f"{name} = {json.dumps(value)}" for name, value in sizes.recipe.items())
     return f"""\
 # Written by `upswing demo`; `upswing up --data` goes on with it.
 
@@ -134,30 +118,10 @@ threshold = {sizes.threshold}
 schedule = "off"
 
 [train]
-algorithm = "grpo"
 base_model = "{plan.model}"
-# The newest, which nobody has learned from.
-sample_size = {sizes.sample or sizes.threshold}
 
 [train.recipe]
 seed = {plan.seed}
-{recipe}
-
-[reward.weights]
-# What is found out first takes a turn more, which must not cost more than it brings.
-task_completion = 0.6
-efficiency = 0.05
-code_quality = 0.1
-user_feedback = 0.25
-
-[validate]
-suites = ["world:{plan.world}", "safety"]
-# Neither model says anything sensible about safety, so its interval is wide.
-safety_reach = 0.2
-# One word is an answer here, and a model that says nothing sensible never stops.
-max_tokens = {sizes.max_tokens}
-temperature = {sizes.temperature}
-seeds = {sizes.samples}
 
 [deploy]
 # A fifth of the usual rewards at each step: the demo's agents are few.

@@ -8,7 +8,9 @@
 | validation: pass, not shown to be better | passed                 | its rollout waits for a person's word |
 | training did not change it               | failed                 | it is not validated                   |
 | validation: pass                         | passed                 | its rollout begins, or waits          |
-| the baseline changed meanwhile           | is validated again     |                                       |
+| the model that it was trained from       | aborted                | the next training starts from what    |
+| answers no more                          |                        | answers now                           |
+| the baseline changed meanwhile           | is validated again     | only what a person registered         |
 | nobody could prove it just now           | is validated again     | later; after five times: undecided    |
 
 A model that training did not make waits for a person's approval.
@@ -97,6 +99,9 @@ class Arrivals:
             if row.state in {Model.TRAINED, Model.VALIDATING}
         ]
         for row in sorted(new, key=lambda each: -each.version):
+            if self._is_orphan(row):
+                await self._drop(row)
+                continue
             if await self._passed_over(standing, row):
                 continue
             if row.model_id not in self._later or self._later[row.model_id] <= now:
@@ -117,6 +122,22 @@ class Arrivals:
             inputs = Arrived(mine, _running(standing, running), "wait")
             await self._ledger.carry_out(decisions=(self._ledger.journalled(inputs, name),))
         return True
+
+    def _is_orphan(self, row: ModelRow) -> bool:
+        """Whether it was trained from a model that answers no more; a person's model has no parent."""
+        ledger = self._ledger
+        by_hand = row.job_id.startswith(REGISTERED)
+        return not by_hand and (row.parent or ledger.base) != ledger.standing.baseline
+
+    async def _drop(self, row: ModelRow) -> None:
+        """One model at a time: what was learned from a former model is not worth a comparison."""
+        ledger = self._ledger
+        parent = row.parent or ledger.base
+        sentence = f"It was trained from {parent}, but {ledger.standing.baseline} answers now."
+        log.info("%s: %s", row.model_id, sentence, extra={"action": "dropped"})
+        move = model_move(ledger.standing, row.model_id, Model.ABORTED)
+        told = ledger.incident(None, row.model_id, "parent_replaced", sentence, row)
+        await ledger.carry_out(moves=(move,), incidents=(told,))
 
     async def _proved(self, row: ModelRow, current: str) -> None:
         name = row.model_id
@@ -260,7 +281,7 @@ class Arrivals:
         return Arrived(mine, theirs, self._ledger.policy.newcomers)
 
     async def _drop_stale(self) -> None:
-        """What was proved beside another baseline is proved again."""
+        """What was proved beside another baseline is proved again, unless its parent is gone."""
         ledger = self._ledger
         for each in ledger.standing.waiting:
             if each.baseline_id != ledger.standing.baseline:
@@ -268,7 +289,10 @@ class Arrivals:
                     f"{ledger.standing.baseline} answers now: it is to be compared with that."
                 )
                 ended = withdrawn(each, "stale_validation", sentence, ledger.world.clock())
-                move = model_move(ledger.standing, each.model_id, Model.VALIDATING)
+                row = ledger.standing.models.get(each.model_id)
+                orphan = row is not None and self._is_orphan(row)
+                after = Model.ABORTED if orphan else Model.VALIDATING
+                move = model_move(ledger.standing, each.model_id, after)
                 await ledger.carry_out((ended,), moves=(move,))
 
     async def prepare(self) -> None:

@@ -20,7 +20,7 @@ class Model(StrEnum):
     UNDECIDED = "undecided"
     """Validation could not say."""
     ABORTED = "aborted"
-    """Passed, but not better: it does not ship."""
+    """It does not ship: passed, but not better, or the model that it was trained from answers no more."""
     CANARY = "canary"
     DEPLOYED = "deployed"
     """It is the baseline."""
@@ -47,8 +47,10 @@ class Rollout(StrEnum):
 
 
 MODEL: dict[Model, frozenset[Model]] = {
-    Model.TRAINED: frozenset({Model.VALIDATING}),
-    Model.VALIDATING: frozenset({Model.PASSED, Model.FAILED, Model.UNDECIDED, Model.TRAINED}),
+    Model.TRAINED: frozenset({Model.VALIDATING, Model.ABORTED}),
+    Model.VALIDATING: frozenset(
+        {Model.PASSED, Model.FAILED, Model.UNDECIDED, Model.TRAINED, Model.ABORTED}
+    ),
     Model.PASSED: frozenset({Model.CANARY, Model.DEPLOYED, Model.ABORTED, Model.VALIDATING}),
     Model.FAILED: frozenset({Model.VALIDATING}),
     Model.UNDECIDED: frozenset({Model.VALIDATING}),

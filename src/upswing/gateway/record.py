@@ -34,6 +34,8 @@ class _Request(msgspec.Struct):
     messages: Raw
     temperature: float | None = None
     top_p: float | None = None
+    max_tokens: Any = None
+    max_completion_tokens: Any = None
     tools: list[Any] | None = None
 
 
@@ -142,7 +144,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         and (1.0 if temperature is None else temperature) < frame.temperature
     ):
         temperature, explored = frame.temperature, True
-    mixed = len(frame.models) > 1
+    mixed, most = len(frame.models) > 1, _most_tokens(requests[0])
     return {
         **{key: said[key] for key in FROM_CLIENT if key in said},
         **({"outcome": outcome} if outcome is not None else {}),
@@ -153,6 +155,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         **({"temperature": temperature} if temperature is not None and 0 <= temperature <= 2 else {}),
         **({"explored": True} if explored else {}),
         **({"top_p": top_p} if top_p is not None and 0 < top_p < 1 else {}),
+        **({"max_tokens": most} if most is not None else {}),
         "total_tokens": sum(t.answer.prompt_tokens + t.answer.completion_tokens for t in turns),
         "total_cost_usd": sum(_cost(t, frame.prices.get(t.heard.model_id)) for t in turns),
         "latency_ms": [round(turn.heard.ms, 3) for turn in turns],
@@ -166,6 +169,14 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         **({"infra_error": True} if mixed or frame.broken else {}),
         **({"tokens": tokens} if (tokens := _tokens(frame, turns)) else {}),
     }  # fmt: skip
+
+
+def _most_tokens(request: _Request) -> int | None:
+    """How long an answer was allowed to be, by either name."""
+    for told in (request.max_completion_tokens, request.max_tokens):
+        if isinstance(told, int) and not isinstance(told, bool) and told > 0:
+            return told
+    return None
 
 
 def _cost(turn: _Turn, price: Price | None) -> float:

@@ -12,7 +12,7 @@ from upswing.contracts import TrainingStatus, encode
 from upswing.contracts.schema import schema
 from upswing.contracts.training import Algorithm
 from upswing.dataset.groups import Learnable
-from upswing.errors import Reason, Rejected
+from upswing.errors import Conflict, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.openapi import inline
 from upswing.http.operations import OPERATOR, READER
@@ -34,7 +34,10 @@ from upswing.http.training_types import (
     start_schema,
 )
 from upswing.ports import Job, ModelRow
+from upswing.train.data_service import NoData
 from upswing.train.jobs import BECOMES
+from upswing.train.plan import Plan
+from upswing.train.plan_service import Planner
 from upswing.train.service import Current, Desk
 from upswing.train.wish import MAX_BYTES
 from upswing.trigger.decide import Train
@@ -77,6 +80,7 @@ class Training:
         jobs: JobStore,
         models: ModelStore,
         counts: Counts,
+        planner: Planner,
         *,
         clock: Callable[[], datetime],
     ) -> None:
@@ -85,6 +89,7 @@ class Training:
         self._jobs = jobs
         self._models = models
         self._counts = counts
+        self._planner = planner
         self._clock = clock
 
     def routes(self) -> list[Route]:
@@ -100,6 +105,8 @@ class Training:
         return [
             Route("POST", "/training/start", "Train: a request, or only its config, or some of it.", self.start, OPERATOR,
                   takes={JSON: start_schema()}, query=ready, answers={202: ("Durable.", JobStarted), **over, **bad}, max_body=MAX_BYTES),
+            Route("POST", "/training/plan", "What would be trained on and how, without training.", self.plan, READER,
+                  takes={JSON: start_schema()}, answers={200: ("That.", Plan), **over, **bad}, max_body=MAX_BYTES),
             Route("GET", "/training/{job_id}/status", "The newest status of a job.", self.status, READER, params=job,
                   answers={200: ("training.status.v1.", inline(schema(TrainingStatus))), **gone}),
             Route("POST", "/training/{job_id}/cancel", "End a job.", self.cancel, OPERATOR, params=job,
@@ -125,6 +132,14 @@ class Training:
         )  # fmt: skip
         told = JobStarted(placed.taken.value, placed.job_id, placed.status, placed.sentence)
         return answer(202, told)
+
+    async def plan(self, request: Request) -> Response:
+        """Not having anything to train on is a conflict with what there is."""
+        asked, recipe = await self._desk.asked(request.body, _requester(request), self._current)
+        try:
+            return answer(200, await self._planner.plan(asked, recipe))
+        except NoData as error:
+            raise Conflict(f"Not ready to train: {error}") from None
 
     async def status(self, request: Request) -> Response:
         return Response(200, encode(await self._desk.status(request.params["job_id"])))

@@ -98,6 +98,36 @@ class Data:
         log.info("gathered %d trajectories", len(samples), extra={"action": "gather"})
         return Gathered(samples, snapshot)
 
+    async def preview(
+        self,
+        request: TrainingRequest,
+        recipe: Recipe,
+        *,
+        ancestors: Sequence[str],
+        ages: Mapping[str, int],
+        now: datetime,
+    ) -> Snapshot:
+        """What `gather` would choose now; no trajectory is read and nothing is remembered."""
+        wish = replace(wish_of(request, recipe, ()), ages=ages)
+        found = await self._sources.find(request.training_config.dataset, ancestors)
+        right = await self._demonstrations(wish)
+        candidates = [
+            replace(each, demonstrated=True) if each.trajectory_id in right else each
+            for each in found.candidates
+        ]
+        selection = await asyncio.to_thread(select, candidates, wish)
+        if not selection.members:
+            raise NoData(_nothing(selection, found.left_out))
+        return snapshot_of(
+            selection,
+            wish,
+            source=found.source,
+            given_filter=_given(request),
+            left_out={str(reason): count for reason, count in found.left_out.items()},
+            notes=_notes(request, selection, wish),
+            made=now,
+        )
+
     async def note_trained(self, job_id: str, snapshot: Snapshot) -> None:
         """Remember that this job is trained on what the snapshot holds."""
         await self._store.note_trained(job_id, snapshot.trained())

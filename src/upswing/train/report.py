@@ -29,7 +29,8 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     """Groups whose rewards do not differ: nothing to learn from them."""
     trained_tokens: int
     off_policy_tokens: int
-    """Of the trained ones, those whose ids or logprobs were not recorded."""
+    """Of the trained ones, those of another policy than the one that training starts from, and those whose
+    ids or logprobs were not recorded."""
     cut_trajectories: int
     """Too long to train: masked, so that only their group's baseline counts them."""
     dropped: dict[str, int]

@@ -30,7 +30,7 @@ from upswing.ports import Decision, Job, Taken
 from upswing.redact import Redactor
 from upswing.train.jobs import ACTIVE, first, stillborn
 from upswing.train.progress import State
-from upswing.train.recipe import recipe_of
+from upswing.train.recipe import Recipe, recipe_of
 from upswing.train.wish import Filling, clean, filled, whole
 
 log = logging.getLogger(__name__)
@@ -128,13 +128,7 @@ class Desk:
         is not enough of; without it nobody asks. `current` says what fits where the request is
         silent.
         """
-        usual, now = self._ways.defaults, await current() if current else Current()
-        if now.algorithm is not None and usual.configured is None:
-            usual = msgspec.structs.replace(usual, algorithm=now.algorithm)
-        filling = Filling(
-            f"manual-{self._new_id()}", self._clock(), requester, usual, now.serving_job
-        )
-        request = filled(raw, filling)
+        request = filled(raw, await self._filling(requester, current))
         if (absent := await self._missing_base(request)) is not None:
             raise Rejected(Reason.SCHEMA, absent)
         if missing is not None:
@@ -143,6 +137,25 @@ class Desk:
             if what is not None:
                 raise Conflict(f"Not ready to train: {what}")
         return await self._place(request, announce=True)
+
+    async def asked(
+        self, raw: bytes, requester: str, current: Callable[[], Awaitable[Current]]
+    ) -> tuple[TrainingRequest, Recipe]:
+        """What a request means, without placing it; `Rejected` says what is wrong with it."""
+        filling = await self._filling(requester, current)
+        request = filled(raw, filling)
+        if (absent := await self._missing_base(request)) is not None:
+            raise Rejected(Reason.SCHEMA, absent)
+        return request, recipe_of(request, self._ways.recipe)
+
+    async def _filling(
+        self, requester: str, current: Callable[[], Awaitable[Current]] | None
+    ) -> Filling:
+        usual, now = self._ways.defaults, await current() if current else Current()
+        if now.algorithm is not None and usual.configured is None:
+            usual = msgspec.structs.replace(usual, algorithm=now.algorithm)
+        name = f"manual-{self._new_id()}"
+        return Filling(name, self._clock(), requester, usual, now.serving_job)
 
     async def by_nats(self, raw: bytes) -> Placed:
         """A request as the contract has it."""

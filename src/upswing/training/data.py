@@ -47,9 +47,13 @@ class Material:
         whole = max(1, counts.total())
         return {name: round(count / whole, 4) for name, count in counts.most_common()}
 
-    @property
-    def off_policy_tokens(self) -> int:
-        return sum(sum(example.trained) for example in self.train if not example.exact)
+    def off_policy_tokens(self, policy: str) -> int:
+        """Trained tokens that another policy than this one produced, or nobody recorded exactly."""
+        return sum(
+            sum(example.trained)
+            for example in self.train
+            if not example.exact or example.behaviour != policy
+        )
 
 
 def material(path: Path, tokenizer: object, recipe: Recipe, drop: Collection[str]) -> Material:

@@ -81,7 +81,10 @@ class Session:
         keeping = Keeping(self._folder, self._spec, base, model, learner)
         first = keeping.restore()
         began = _weighed(
-            _beginning(learner, data, signal, first), signal, self._recipe, self._mismatch
+            _beginning(learner, data, signal, first, self._spec.parent or self._spec.base_model),
+            signal,
+            self._recipe,
+            self._mismatch,
         )
         self._channel.tell(began)
         stopped = self._train(model, learner, keeping, first)
@@ -213,7 +216,7 @@ def _logged(examples: Sequence[Example], tracks: Sequence[Track]) -> Logged:
     return Logged([example for example, _ in whole], [old_T for _, old_T in whole])
 
 
-def _beginning(learner: Learner, data: Material, signal: Signal, first: int) -> Began:
+def _beginning(learner: Learner, data: Material, signal: Signal, first: int, policy: str) -> Began:
     names = ("torch", "transformers", "peft", "accelerate")
     return Began(
         total_steps=len(learner.steps),
@@ -223,7 +226,7 @@ def _beginning(learner: Learner, data: Material, signal: Signal, first: int) -> 
         groups=signal.groups,
         flat_groups=signal.flat_groups,
         trained_tokens=data.trained_tokens,
-        off_policy_tokens=data.off_policy_tokens,
+        off_policy_tokens=data.off_policy_tokens(policy),
         cut_trajectories=data.masked,
         dropped=data.dropped,
         versions={name: version(name) for name in names},

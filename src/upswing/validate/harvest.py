@@ -10,7 +10,8 @@
 | anything else, or a text that was redacted                        | none: it is no task           |
 
 The task is the situation before the last turn, whose action has to be a response. Only tasks that
-are held out are taken, each once, and of several trajectories the newest counts. The check sees what
+are held out are taken, each once, and of several trajectories the newest counts. What lies in a
+window or scenario of its own is none: training holds such out by window. The check sees what
 is right, the model never does. Bodies are the stored ones, so they are redacted; what a check says
 of an answer is not kept, because it would quote a user.
 """
@@ -26,6 +27,7 @@ from typing import Any
 import msgspec
 
 from upswing.contracts.trajectory import Trajectory
+from upswing.dataset.task import is_continuous
 from upswing.validate.pin import situation, tools_at_hand
 from upswing.validate.task import AnyCheck, Exact, Facts, Number, Pinned, Task
 
@@ -38,12 +40,13 @@ _KINDS = Exact | Number | Facts | Pinned
 
 
 def harvest(
-    trajectories: Iterable[Trajectory], held_out: Callable[[str], bool], most: int = MOST
+    trajectories: Iterable[tuple[str, Trajectory]],
+    held_out: Callable[[str], bool],
+    most: int = MOST,
 ) -> tuple[Task, ...]:
-    """The tasks in these trajectories, which come newest first."""
+    """The tasks in these trajectories, which come newest first, each with the name of its task."""
     found: dict[str, Task] = {}
-    for trajectory in trajectories:
-        task_id = str(trajectory.task_context.get("task_id") or "")
+    for task_id, trajectory in trajectories:
         if len(found) >= most or not task_id or task_id in found or not held_out(task_id):
             continue
         task = task_of(trajectory, task_id)
@@ -54,7 +57,8 @@ def harvest(
 
 def task_of(trajectory: Trajectory, task_id: str) -> Task | None:
     """The task that a trajectory is about; None when nobody can check it."""
-    if trajectory.turns[-1].action.type != "response":
+    tree = {"task_context": trajectory.task_context, "metadata": trajectory.metadata}
+    if trajectory.turns[-1].action.type != "response" or is_continuous(tree):
         return None
     check = check_of(trajectory.metadata)
     if check is None:

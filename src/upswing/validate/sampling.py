@@ -7,7 +7,7 @@
 | none of it, but of other models                            | what most of those have              |
 | none at all                                                | temperature 1, and `top_p` 1         |
 
-A request that names no temperature is answered at 1, so a trajectory without one counts as 1.
+With them goes how long an answer may be, where the agents say so. A request that names no temperature is answered at 1, so a trajectory without one counts as 1.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class Sampling:
 
     temperature: float = 1.0
     top_p: float = 1.0
+    max_tokens: int | None = None
+    """Of an answer; None: nobody knows."""
 
     @property
     def greedy(self) -> bool:
@@ -43,13 +45,14 @@ def usual_sampling(newest: Sequence[Recorded], model: str) -> Sampling:
 
     >>> seen = [Recorded("v2", "t", 0.7), Recorded("v1", "t", 0.2), Recorded("v2", "t", 0.7, 0.9)]
     >>> usual_sampling(seen, "v2"), usual_sampling([], "v2")
-    (Sampling(temperature=0.7, top_p=1.0), Sampling(temperature=1.0, top_p=1.0))
+    (Sampling(temperature=0.7, top_p=1.0, max_tokens=None), Sampling(temperature=1.0, top_p=1.0, max_tokens=None))
     """
     own = [each for each in newest if each.model == model] or list(newest)
     found = Counter(
         Sampling(
             1.0 if each.temperature is None else each.temperature,
             1.0 if each.top_p is None else each.top_p,
+            each.max_tokens,
         )
         for each in own[:NEWEST]
     )

@@ -4,13 +4,14 @@
 |---------------------------------|---------------------------------------------------------------|
 | of what is done once            | first                                                         |
 | of the first own tasks          | first, with as many answers as the first look wants           |
-| of further own tasks            | then, as many as there is time for                            |
 | of the base                     | beside the first own tasks, as many answers as a first look   |
-| of a later look                 | of all own tasks that were taken                              |
+| of a later look                 | more answers to these, and further own tasks, as many as      |
+|                                 | there is time for                                             |
 
 A baseline answers with other seeds than a candidate: a model that was promoted because it was lucky
 would otherwise be held to that luck when the next one is compared with it. What a baseline reached
-is kept by model, task, seed and sampling, and is not asked again.
+is kept by model, task, seed and sampling, and is not asked again. Where answers are greedy there is
+no luck: those are kept of candidates as well.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ FIRST = 64
 """Own tasks, over all suites, that are done in any case."""
 _FEWEST = 20
 """Of them in each suite."""
-_PART = 0.6
-"""Of the time in which it should be over that the first look may take."""
+_PART = 0.5
+"""Of the time that is left which a later look may take for further tasks."""
 BASELINE_SEEDS = 1_000_000
 """Where the seeds of baselines begin, in tasks of the user's own."""
 
@@ -51,6 +52,9 @@ class KeepsCells(Protocol):
 
 class KeepsScores(Protocol):
     """What baselines reached, across validations."""
+
+    deterministic: bool
+    """Whether what is done once is answered greedily, so that it may be kept of candidates, too."""
 
     def label(self, fingerprint: str, seed: int, *, own: bool) -> str:
         """What a score is kept under: the task, the seed and the sampling."""
@@ -118,43 +122,38 @@ class Session:
             ]
         )
         if self._scores:
-            for model in {self._run.current, self._run.base} - {None}:
+            for model in {self._run.candidate, self._run.current, self._run.base} - {None}:
                 self._cached[str(model)] = await self._scores.of_model(str(model))
 
     async def open(self) -> None:
-        """What is done in any case, and as many further own tasks as there is time for."""
+        """What is done in any case: everything that is done once, and the first own tasks."""
         seeds = {
             name: range(self.samples) if suite.own else self._run.seeds
             for name, suite in self._suites.items()
         }
-        first = pairings(self.taken, seeds, self._chunks)
-        for pairing in first:
-            self._total[pairing.suite] += len(pairing.task_ids) * len(self._sides(pairing))
+        plan = pairings(self.taken, seeds, self._chunks)
+        self._expect(plan)
         for name in self._suites:
             self._tell(name)
-        await self._play(first)
-        rest = {
-            name: suite.task_ids[len(self.taken[name]) :]
-            for name, suite in self._suites.items()
-            if suite.own
-        }
-        await self._play(
-            pairings(rest, seeds, self._chunks, by_task=True), until=_PART * self._soft
-        )
-        for name, task_ids in rest.items():
-            done = [task for task in task_ids if self._complete(name, task, self.samples)]
-            self.taken[name] = (*self.taken[name], *done)
+        await self._play(plan)
 
     async def answer(self, samples: int) -> None:
-        """Every own task that was taken has as many answers of each model."""
-        if samples > self.samples:
-            seeds = dict.fromkeys(self._suites, range(self.samples, samples))
-            own = {name: self.taken[name] for name, suite in self._suites.items() if suite.own}
-            plan = pairings(own, seeds, self._chunks)
-            for pairing in plan:
-                self._total[pairing.suite] += len(pairing.task_ids) * len(self._sides(pairing))
-            await self._play(plan)
-            self.samples = samples
+        """Every own task that was taken has as many answers, and so have the further ones."""
+        if samples <= self.samples:
+            return
+        own = {name: self.taken[name] for name, suite in self._suites.items() if suite.own}
+        seeds = dict.fromkeys(own, range(self.samples, samples))
+        plan = pairings(own, seeds, self._chunks)
+        self._expect(plan)
+        await self._play(plan)
+        rest = {name: self._left(name) for name in own}
+        passed = _now() - self._began
+        further = pairings(rest, dict.fromkeys(own, range(samples)), self._chunks, by_task=True)
+        await self._play(further, until=passed + _PART * max(0.0, self._soft - passed))
+        for name, task_ids in rest.items():
+            done = [task for task in task_ids if self._complete(name, task, samples)]
+            self.taken[name] = (*self.taken[name], *done)
+        self.samples = samples
 
     def time_for(self, samples: int) -> bool:
         """Whether as many answers would be there in time, at the pace of those so far."""
@@ -188,7 +187,19 @@ class Session:
         for name, suite in self._suites.items():
             count = len(suite.task_ids) - len(self.taken[name])
             if count:
-                yield f"There was no time for {count} of {len(suite.task_ids)} tasks of {name}."
+                yield (
+                    f"{count} of {len(suite.task_ids)} tasks of {name} were not done: "
+                    "it was decided without them, or there was no time."
+                )
+
+    def _left(self, name: str) -> tuple[str, ...]:
+        """The tasks of a suite that were not taken."""
+        taken = set(self.taken[name])
+        return tuple(task for task in self._suites[name].task_ids if task not in taken)
+
+    def _expect(self, plan: Sequence[Pairing]) -> None:
+        for pairing in plan:
+            self._total[pairing.suite] += len(pairing.task_ids) * len(self._sides(pairing))
 
     # ── playing ──────────────────────────────────────────────────────────────────────────────
 
@@ -275,8 +286,10 @@ class Session:
     def _labels(
         self, suite: Suite, side: Side, task_ids: Iterable[str], seed: int
     ) -> dict[str, str]:
-        """Task → what a baseline's score is kept under, where that can be told."""
-        if side == "candidate" or self._scores is None or suite.perform is not None:
+        """Task → what a score is kept under, where that can be told and may be."""
+        if self._scores is None or suite.perform is not None:
+            return {}
+        if side == "candidate" and (suite.own or not self._scores.deterministic):
             return {}
         return {
             name: self._scores.label(print_, seed, own=suite.own)

@@ -28,6 +28,8 @@ from upswing.validate.task import Task
 from upswing.validate.usual import FEWEST, PRODUCTION, is_own
 from upswing.validate.world import World, suite_of_world
 
+REPLY = 64
+"""Tokens of a reply in a world, where nobody knows how many the agents allow."""
 _WORDS = {True: "It is right.", False: "It is not right."}
 
 
@@ -58,6 +60,7 @@ async def suites(
     versions: Mapping[str, str] | None = None,
     most: int | None = None,
     max_tokens: int | None = None,
+    reply: int = REPLY,
     inspect_limit: int | None = None,
 ) -> tuple[Suite, ...]:
     """The suites by their names.
@@ -73,7 +76,7 @@ async def suites(
     | a name of `files`                       | a user's own file, one task a line           |
 
     `most` tasks are of the user's own, shared among their suites; `versions` tell a world's code from
-    an earlier one; `max_tokens` is what the longest answer may take.
+    an earlier one; `max_tokens` is what the longest answer may take, `reply` one in a world.
     """
     worlds, files, places = worlds or {}, files or {}, places or {}
     wanted = chosen(names, there((*worlds, *places), files))
@@ -91,10 +94,15 @@ async def suites(
                 else []
             )
         elif name.startswith("world:") and world in places:
-            made.append(await suite_of_place(world, places[world], most=share or UNTOLD))
+            most_of = share or UNTOLD
+            made.append(await suite_of_place(world, places[world], most=most_of, max_tokens=reply))
         elif name.startswith("world:"):
             version = (versions or {}).get(world, "")
-            made.append(suite_of_world(worlds[world], name=world, tasks=share, version=version))
+            made.append(
+                suite_of_world(
+                    worlds[world], name=world, tasks=share, max_tokens=reply, version=version
+                )
+            )
         elif name.startswith("inspect:"):
             from upswing.validate.inspect_service import suite_of_inspect  # noqa: PLC0415 - heavy
 
@@ -117,7 +125,7 @@ def _short(name: str, task: Task, most: int | None) -> Task:
     """Only code needs as long an answer as is allowed."""
     if most is None or name == "code_generation":
         return task
-    allowed = most // 2 if name in BENCHMARKS else 3 * most // 8
+    allowed = 3 * most // 8 if name in BENCHMARKS else most // 4
     return msgspec.structs.replace(task, max_tokens=max(1, min(task.max_tokens, allowed)))
 
 

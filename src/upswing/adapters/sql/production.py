@@ -17,7 +17,7 @@ _BYTES = 64 * 1024 * 1024
 """Of bodies at most: a trajectory may have 8 MB."""
 _AT_ONCE = 100
 _SQL = (
-    "SELECT seq, model, task_id, body FROM trajectories "
+    "SELECT seq, model, task_id, body, practice FROM trajectories "
     "WHERE evaluation = 0 AND infra_error = 0 AND seq < ? ORDER BY seq DESC LIMIT ?"
 )
 
@@ -25,6 +25,8 @@ _SQL = (
 class _Metadata(Struct):
     temperature: Any = None
     top_p: Any = None
+    max_tokens: Any = None
+    explored: Any = None
     check: Any = None
     ground_truth: Any = None
 
@@ -65,17 +67,23 @@ def trajectory_of(recorded: Recorded) -> Trajectory | None:
 
 
 def _recorded(row: Row) -> Recorded:
-    _, model, task_id, raw = row
+    _, model, task_id, raw, practice = row
     body = bytes(raw)
     try:
         told = _DECODER.decode(body).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Recorded(model, task_id)
+        return Recorded(model, task_id, practice=bool(practice))
     checkable = told.check is not None or told.ground_truth is not None
     return Recorded(
         model, task_id, _within(told.temperature, 2), _within(told.top_p, 1),
-        body if checkable else b"",
+        _count(told.max_tokens), body if checkable else b"",
+        practice=bool(practice) or told.explored is True,
     )  # fmt: skip
+
+
+def _count(value: Any) -> int | None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if fits else None
 
 
 def _within(value: Any, most: float) -> float | None:

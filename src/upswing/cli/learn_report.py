@@ -1,0 +1,222 @@
+"""What did the loop learn, cycle by cycle? Reward by model, what each cycle learned on, what was rejected and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from upswing.cli.training import printable, read
+from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.adapters.sql.database import Database
+    from upswing.contracts.validation import Interval
+
+_INK = "#2f6fb0"
+_EARNED = (
+    "SELECT model, COUNT(*), AVG(raw_total), AVG(COALESCE(verified, reported)) FROM scored "
+    "WHERE infra_error = 0 GROUP BY model"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """What a model's trajectories came to."""
+
+    trajectories: int
+    reward: float
+    outcome: float | None
+    """How well its tasks went, where somebody says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One training, and what became of it."""
+
+    number: int
+    job_id: str
+    began: datetime
+    algorithm: str
+    state: str
+    """Of the job."""
+    seconds: float | None
+    learned_on: dict[str, float]
+    """Policy version → its share of what was learned from."""
+    trajectories: int
+    groups: int
+    model_id: str | None
+    parent: str | None
+    model_state: str | None
+    stopped: str
+    kl: float | None
+    held_out: tuple[float | None, float | None]
+    """Estimated from logged episodes, before and after."""
+    improvement: tuple[float, float, float] | None
+    """Validation: estimate and bounds."""
+    verdict: str
+    why: tuple[str, ...]
+    """Why it was rejected, rolled back or failed; empty when it was not."""
+    earned: Earned | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All cycles, oldest first, and what the base earned."""
+
+    base: dict[str, Earned] = field(default_factory=dict)
+    cycles: tuple[Cycle, ...] = ()
+
+
+def learn_report(arguments: argparse.Namespace) -> int:
+    """Print it; with --chart, draw it too."""
+    history = read(arguments.data, gather)
+    if arguments.chart:
+        draw(history, Path(arguments.chart))
+    if arguments.json:
+        print(json.dumps(asdict(history), indent=2, default=str))
+    else:
+        print("\n".join(render(history)))
+    return 0
+
+
+async def gather(database: Database) -> History:
+    """Everything from the store, which is only read."""
+    from upswing.adapters.sql.jobs import Jobs
+    from upswing.adapters.sql.models import Models
+    from upswing.adapters.sql.rollouts import Rollouts
+    from upswing.adapters.sql.validations import Validations
+
+    jobs, models = Jobs(database), Models(database)
+    rollouts, validations = Rollouts(database), Validations(database)
+    rows = await database.read(lambda tx: tx.rows(_EARNED))
+    earned = {row[0]: Earned(int(row[1]), float(row[2]), row[3]) for row in rows}
+    incidents = await rollouts.incidents(1000)
+    cycles: list[Cycle] = []
+    for number, job in enumerate(reversed(await jobs.list(limit=1000)), 1):
+        about = job.status.metadata if isinstance(job.status.metadata, dict) else {}
+        model = await models.by_job(job.job_id)
+        name = model.model_id if model else None
+        run = await validations.of_candidate(name) if name else None
+        report = run.report if run else None
+        reasons = [each.sentence for each in incidents if each.model_id == name] if name else []
+        cycles.append(Cycle(
+            number, job.job_id, job.created, job.request.training_config.algorithm, job.state,
+            _number(job.status.resource_usage, "total_training_time_seconds"),
+            dict(about.get("policy_versions") or {}), int(about.get("examples") or 0),
+            int(about.get("groups") or 0) - int(about.get("groups_without_variance") or 0),
+            name, model.parent if model else None, model.state if model else None,
+            str(about.get("stopped") or ""), about.get("kl_from_parent"),
+            _pair(about.get("holdout_reward")),
+            _interval(report.improvement) if report else None,
+            report.word if report else "",
+            (*_failure(job.status.error), *dict.fromkeys(reasons)),
+            earned.get(name) if name else None,
+        ))  # fmt: skip
+    trained = {cycle.model_id for cycle in cycles}
+    return History({n: e for n, e in earned.items() if n not in trained}, tuple(cycles))
+
+
+def _pair(value: Any) -> tuple[float | None, float | None]:
+    return (value[0], value[1]) if isinstance(value, list) and len(value) == 2 else (None, None)
+
+
+def _interval(found: Interval | None) -> tuple[float, float, float] | None:
+    """Estimate and bounds, where all of them are numbers."""
+    if found is None or found.estimate is None or found.lower is None or found.upper is None:
+        return None
+    return found.estimate, found.lower, found.upper
+
+
+def _number(part: Any, name: str) -> float | None:
+    value = getattr(part, name, None)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _failure(error: Any) -> tuple[str, ...]:
+    message = getattr(error, "message", None)
+    return (message,) if isinstance(message, str) else ()
+
+
+def render(history: History) -> list[str]:
+    """The report for a person."""
+    lines = []
+    for name, earned in history.base.items():
+        lines.append(f"{printable(name)}: {_earned(earned)}")
+    for cycle in history.cycles:
+        lines += ["", *_cycle(cycle)]
+    if not history.cycles:
+        lines.append("Nothing was trained yet; `upswing train --dry-run` says what would be.")
+    return lines
+
+
+def _cycle(cycle: Cycle) -> list[str]:
+    made = cycle.model_id or "no model"
+    parent = f" from {cycle.parent}" if cycle.parent else ""
+    took = f", {cycle.seconds:.0f} s" if cycle.seconds is not None else ""
+    lines = [
+        f"cycle {cycle.number}: {cycle.algorithm} made {made}{parent} ({cycle.model_state or cycle.state}){took}"
+    ]
+    if cycle.learned_on:
+        shares = ", ".join(f"{share:.0%} {name}" for name, share in cycle.learned_on.items())
+        lines.append(
+            f"  learned on   {cycle.trajectories} trajectories, {cycle.groups} groups with a "
+            f"difference: {shares}"
+        )
+    before, after = cycle.held_out
+    if before is not None and after is not None:
+        lines.append(f"  held out     {before:.3f} → {after:.3f}, estimated from logged episodes")
+    if cycle.kl is not None:
+        stopped = f", stopped by {cycle.stopped}" if cycle.stopped else ""
+        lines.append(f"  moved        {cycle.kl:.2f} nats a reply{stopped}")
+    if cycle.improvement is not None:
+        estimate, lower, upper = cycle.improvement
+        lines.append(
+            f"  validation   {cycle.verdict}, {estimate:+.3f} [{lower:+.3f}, {upper:+.3f}]"
+        )
+    if cycle.earned is not None:
+        lines.append(f"  in use       {_earned(cycle.earned)}")
+    lines += [f"  why not      {reason}" for reason in cycle.why]
+    return lines
+
+
+def _earned(earned: Earned) -> str:
+    told = "" if earned.outcome is None else f", outcome {earned.outcome:.3f}"
+    return f"{earned.trajectories} trajectories, reward {earned.reward:.3f}{told}"
+
+
+def draw(history: History, path: Path) -> None:
+    """Outcome (else reward) by cycle as PNG; what was rejected is hollow."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    points = [(0, name, earned, True) for name, earned in history.base.items()]
+    points += [
+        (cycle.number, cycle.model_id or "", cycle.earned, cycle.model_state in ("deployed", "retired"))
+        for cycle in history.cycles
+        if cycle.earned is not None
+    ]  # fmt: skip
+    if not points:
+        raise Misuse("There is nothing to draw yet: no trajectory is scored.")
+    figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    kept = [(at, _height(earned)) for at, _, earned, stays in points if stays]
+    axis.plot([at for at, _ in kept], [height for _, height in kept], color=_INK, linewidth=2)
+    for at, name, earned, stays in points:
+        face = _INK if stays else "white"
+        axis.plot(at, _height(earned), "o", color=_INK, markerfacecolor=face, markersize=8)
+        axis.annotate(name, (at, _height(earned)), textcoords="offset points", xytext=(0, 10), ha="center", fontsize=8)  # fmt: skip
+    axis.set(xlabel="cycle", ylabel="mean outcome", ylim=(0, 1), title="What was learned, by cycle")
+    axis.set_xticks(range(max(at for at, *_ in points) + 1))
+    axis.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+
+
+def _height(earned: Earned) -> float:
+    return earned.reward if earned.outcome is None else earned.outcome

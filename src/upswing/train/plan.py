@@ -1,0 +1,130 @@
+"""What would a job do, before it does anything? The figures of `upswing train --dry-run`.
+
+Seconds and memory are those of the newest completed job of the same base, in proportion to what there
+is to pass; before there is one, a rough guess from the base's size, and it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from upswing.dataset.snapshot import Snapshot
+from upswing.train.fit import Fitted
+
+_PASS_SECONDS, _PER_WEIGHT = 0.004, 1.3e-9
+"""Of one trajectory, without and by the base's weights: `tiny` and `smollm2` on one core."""
+_BYTES, _BYTES_FULL, _AT_REST = 6.0, 20.0, 0.35e9
+"""Of memory for each weight with an adapter, with all weights trained, and for the libraries."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be trained on, how it was chosen, and with which settings."""
+
+    algorithm: str
+    base_model: str
+    starts_from: str
+    """The model whose weights are taken: the one that answers, or the base."""
+    trajectories: int
+    """Trained on."""
+    held_out: int
+    """Measured, and not trained on."""
+    usable_groups: int
+    sources: dict[str, int]
+    """Who scored the groups."""
+    policies: dict[str, int]
+    """Trajectories by the policy that acted."""
+    off_policy: float
+    left_out: dict[str, int]
+    notes: list[str]
+    settings: dict[str, Any]
+    why: dict[str, str]
+    """Of settings that nobody made."""
+    seconds: float
+    memory_gb: float
+    estimated_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A job that was completed."""
+
+    job_id: str
+    passes: int
+    """Trajectories times epochs."""
+    seconds: float
+    memory_gb: float
+
+
+def plan_of(
+    snapshot: Snapshot, fit: Fitted, *, base_model: str, starts_from: str, parameters: int, full: bool,
+    earlier: Sequence[Earlier],
+) -> Plan:  # fmt: skip
+    """The plan of a job with this data and these settings."""
+    recipe, trained = fit.recipe, len(snapshot.trained())
+    held = len(snapshot.entries) - trained
+    passes = trained * recipe.epochs * recipe.iterations
+    seconds, memory, told = _cost(passes, parameters, full, earlier)
+    settings = {
+        "learning_rate": recipe.learning_rate,
+        "batch_size": recipe.batch_size,
+        "epochs": recipe.epochs,
+        "clip": [recipe.clip_low, recipe.clip_high],
+        "kl_beta": recipe.kl_beta,
+        "warmup": recipe.warmup,
+        "weights": "all" if full else f"an adapter of rank {recipe.lora.rank}",
+    }
+    return Plan(
+        algorithm=recipe.algorithm,
+        base_model=base_model,
+        starts_from=starts_from,
+        trajectories=trained,
+        held_out=held,
+        usable_groups=snapshot.trained_groups,
+        sources=snapshot.sources,
+        policies=snapshot.policies,
+        off_policy=snapshot.off_policy,
+        left_out=snapshot.left_out,
+        notes=snapshot.notes,
+        settings=settings,
+        why=dict(fit.reasons),
+        seconds=round(seconds, 1),
+        memory_gb=round(memory, 2),
+        estimated_from=told,
+    )
+
+
+def _cost(
+    passes: int, parameters: int, full: bool, earlier: Sequence[Earlier]
+) -> tuple[float, float, str]:
+    known = next((job for job in earlier if job.passes > 0 and job.seconds > 0), None)
+    if known is not None:
+        return known.seconds * passes / known.passes, known.memory_gb, f"job {known.job_id}"
+    seconds = 10 + passes * (_PASS_SECONDS + _PER_WEIGHT * parameters)
+    memory = (_AT_REST + parameters * (_BYTES_FULL if full else _BYTES)) / 1e9
+    return seconds, memory, "the size of the base, roughly: no job of it was completed yet"
+
+
+def render(plan: Plan) -> list[str]:
+    """The plan for a person."""
+    share = f"{plan.off_policy:.0%}".replace("%", " %")
+    lines = [
+        f"{plan.algorithm} would train {plan.starts_from} on {plan.trajectories} trajectories in {plan.usable_groups} groups; {plan.held_out} more are only measured with.",
+        f"  made by      {_counts(plan.policies)}; {share} off-policy",
+        f"  scored by    {_counts(plan.sources)}",
+        f"  left out     {_counts(plan.left_out) or 'nothing'}",
+        f"  takes        about {plan.seconds:.0f} s and {plan.memory_gb:.1f} GB (from {plan.estimated_from})",
+    ]
+    lines += [f"  note         {note}" for note in plan.notes]
+    lines.append("  settings")
+    for name, value in plan.settings.items():
+        why = f"  ({plan.why[name]})" if name in plan.why else ""
+        lines.append(f"    {name:<14} {value}{why}")
+    return lines
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())

@@ -58,11 +58,11 @@ class _Pace:
 
 _PACES: Mapping[tuple[str, bool], _Pace] = {
     ("small", True): _Pace(
-        7e-4, (64, 128), 30, 600, 200, 8192,
+        5e-4, (64, 128), 30, 600, 200, 8192,
         "measured with `tiny` in the worlds desk and market",
     ),
     ("small", False): _Pace(
-        1e-3, (64, 128), 30, 600, 200, 8192,
+        7e-4, (64, 128), 30, 600, 200, 8192,
         "extrapolated from `tiny`: an adapter takes a somewhat higher rate than all weights",
     ),
     ("middle", False): _Pace(
@@ -91,7 +91,7 @@ def fitted(
     >>> asked = Recipe(epochs=5, unset=("learning_rate", "batch_size"))
     >>> found = fitted(asked, parameters=900_000, full=True, trajectories=800, groups=100)
     >>> found.recipe.learning_rate, found.recipe.batch_size, found.recipe.epochs, found.recipe.unset
-    (0.0007, 128, 5, ())
+    (0.0005, 128, 5, ())
     >>> print(found.reasons["learning_rate"])
     measured with `tiny` in the worlds desk and market
     """

@@ -136,7 +136,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sooner: halve the learning rate at least, or record at 1."""
     reference: Literal["start", "base"] = "start"
     """What the KL term, DPO and KTO measure from: the policy that training starts from, or the base
-    without its adapter (of full training, which has none, the start)."""
+    without its adapter (where all weights are trained: the base as it was)."""
     value_rate: Annotated[float, Meta(gt=0)] | None = None
     """PPO: the value head's own learning rate; none means ten times the policy's. The head is fitted
     to the returns before the first step."""
@@ -159,10 +159,10 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 FITTED = (
     "learning_rate", "batch_size", "epochs", "warmup", "schedule", "clip_low", "clip_high",
-    "entropy", "kl_beta", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
+    "entropy", "kl_beta", "reference", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
 )  # fmt: skip
 """Knobs whose best value depends on the base, the data and whether all weights are trained."""
-KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
+KL_PER_TOKEN, KL_PER_REPLY = 0.1, 3.0
 """Nats, of the default of `kl_budget`."""
 
 

@@ -129,11 +129,12 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ratio beyond which a bad action that became likelier is pushed down no harder; none: never."""
     ratio: Literal["token", "sequence"] = "token"
     """GRPO: whether tokens or whole sequences are clipped. `sequence` is GSPO: the geometric mean of
-    a sequence's ratios, which moves far less than a token's, so set the clips to about 0.01."""
+    a sequence's ratios, which moves far less than a token's where replies are long: the paper clips at
+    3e-4. Replies of a few tokens want the clips of tokens."""
     at_temperature: bool = True
     """Whether logprobs are taken at the temperature that sampled, as the gradient of what agents earn
-    demands; off: at 1. Below 1 the same rate then moves the policy farther and uses up its diversity
-    sooner: halve the learning rate at least, or record at 1."""
+    demands; off: at 1. Below 1 the same rate then moves the policy farther: on `triage` at 0.6 it never
+    learned more than with this off (docs/decisions/training.md)."""
     reference: Literal["start", "base"] = "start"
     """What the KL term, DPO and KTO measure from: the policy that training starts from, or the base
     without its adapter (where all weights are trained: the base as it was)."""

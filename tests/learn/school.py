@@ -65,13 +65,18 @@ class School:
                 "POST", "/v1/trajectories", b"\n".join(lines[first : first + 200]), kind="application/x-ndjson"
             )  # fmt: skip
             assert status in (200, 202), answer
-        await until(self._all_scored, 60)
+        waiting = [tree["trajectory_id"] for tree in trees]
 
-    async def _all_scored(self):
-        """Rewards have revisions, so it is the scored trajectories that are counted."""
-        _, counts = await self.client("GET", "/v1/status")
-        _, told = await self.client("GET", "/api/admin/training/status")
-        return told["readiness"]["stats"]["totalTrajectories"] >= counts["trajectories"]
+        async def all_scored():
+            """Asked for one by one, from the last on: those that are scored are not asked for again."""
+            while waiting:
+                status, _ = await self.client("GET", f"/v1/rewards/{waiting[-1]}")
+                if status != 200:
+                    return False
+                waiting.pop()
+            return True
+
+        await until(all_scored, 120)
 
     async def train(self, algorithm, *, samples=10_000, seconds=600, **recipe):
         """Ask for a job over HTTP and wait for its end; its last status."""

@@ -58,11 +58,11 @@ class _Pace:
 
 _PACES: Mapping[tuple[str, bool], _Pace] = {
     ("small", True): _Pace(
-        5e-4, (64, 128), 30, 300, 200, 8192,
+        5e-4, (64, 128), 30, 600, 200, 8192,
         "measured with `tiny` in the worlds desk and market",
     ),
     ("small", False): _Pace(
-        7e-4, (64, 128), 30, 300, 200, 8192,
+        7e-4, (64, 128), 30, 600, 200, 8192,
         "extrapolated from `tiny`: an adapter takes a somewhat higher rate than all weights",
     ),
     ("middle", False): _Pace(

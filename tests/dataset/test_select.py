@@ -219,6 +219,15 @@ def test_older_policies_only_fill_up_and_only_as_far_back_as_may_be():
     assert of(max_age=1) == {"v2": 160, "v1": 40}
 
 
+def test_in_a_window_the_newest_policys_agents_are_compared_alone_where_they_are_enough():
+    window = crowd(8, continuous=True, scenario_id="s", model=lambda n: "v1" if n < 2 else "v2")
+    alone = select(window, Wish("grpo", 100, ages=AGES))
+    assert {each.model for each in alone.members} == {"v2"}
+    assert alone.left_out == {LeftOut.STALE: 2}
+    few = crowd(8, continuous=True, scenario_id="s", model=lambda n: "v1" if n < 4 else "v2")
+    assert len(select(few, Wish("grpo", 100, ages=AGES)).members) == 8
+
+
 def test_the_size_of_a_job_follows_from_what_is_new_and_not_from_history():
     """Ten cycles of 800 episodes: the tenth job is as large as the second."""
     people, sizes = [], []

@@ -1,6 +1,7 @@
 """The page for newcomers, run as it is written: an agent of one's own, to its second promoted version."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.support import UPSWING, cli, until
 
@@ -31,6 +33,17 @@ def promoted(data):
     return [each["model_id"] for each in told if each["deployed"]]
 
 
+async def answers(gateway):
+    """Whether a model answers behind the gateway."""
+    key = {"authorization": f"Bearer {gateway['OPENAI_API_KEY']}"}
+    body = {"model": "upswing", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 1}
+    async with httpx.AsyncClient(headers=key, timeout=30) as client:
+        with contextlib.suppress(httpx.TransportError):
+            asked = await client.post(f"{gateway['OPENAI_BASE_URL']}/chat/completions", json=body)
+            return asked.status_code == 200
+    return False
+
+
 async def test_an_agent_of_ones_own_gets_its_second_promoted_version(tmp_path, bases):
     data, agent = tmp_path / "data", tmp_path / "agent.py"
     data.mkdir(mode=0o700)
@@ -47,6 +60,7 @@ async def test_an_agent_of_ones_own_gets_its_second_promoted_version(tmp_path, b
         gateway = {
             "OPENAI_BASE_URL": f"{info['gateway_url']}/v1", "OPENAI_API_KEY": info["gateway_key"],
         }  # fmt: skip
+        await until(lambda: answers(gateway), 120, "the gateway does not answer")
         shares = []
         async with asyncio.timeout(MINUTES * 60):
             for number in range(ROUNDS):

@@ -1,8 +1,5 @@
-"""A training child alone: samples in a folder, one process, its reports; no loop around it."""
+"""A training job alone: samples in a folder, a session, its reports; no loop or process around it."""
 
-import os
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import NAMESPACE_URL
@@ -13,9 +10,13 @@ from upswing.adapters.bases import resolve
 from upswing.adapters.models import load, trainable
 from upswing.dataset.sample import sample_of
 from upswing.dataset.snapshot import Snapshot
+from upswing.train.learner import Diverged
 from upswing.train.recipe import _DEFAULTS, Recipe
-from upswing.train.report import DECODER, Began, Done, Failed, Stepped
+from upswing.train.report import Began, Done, Failed, Stepped
 from upswing.train.spec import JobSpec
+from upswing.training.__main__ import kind_of
+from upswing.training.data import Unlearnable
+from upswing.training.session import Session
 from upswing.worlds.recording import trajectories_of
 from upswing.worlds.sampler import Policy, play
 
@@ -46,7 +47,7 @@ def samples_of(world, tasks, player, *, group=8, seed=0, window="w1", single=Fal
 
 
 def run(folder, bases, samples, algorithm="grpo", *, start=None, parent="", **knobs):
-    """The reports of a job, without heartbeats."""
+    """The reports of a job."""
     (folder / "artifacts").mkdir(parents=True)
     usual = {"learning_rate": 3e-4, "epochs": 4, "micro_tokens": 8192, "save_interval": 1000}
     recipe = Recipe(**{"algorithm": algorithm, **usual, **_DEFAULTS[algorithm], **knobs})
@@ -59,16 +60,24 @@ def run(folder, bases, samples, algorithm="grpo", *, start=None, parent="", **kn
     (folder / "samples.jsonl").write_bytes(b"".join(encode(each) + b"\n" for each in samples))
     empty = Snapshot(
         source="local", algorithm=algorithm, sample_size=1, seed=0, holdout=0.1, min_agents=1,
-        filter={}, balance={}, entries=[], domains={}, groups={}, tasks=1, held_out_tasks=0,
-        left_out={}, reused=0.0, earliest=None, latest=None, notes=[], made=WINDOW,
+        filter={}, balance={}, entries=[], domains={}, groups={}, policies={}, tasks=1, held_out_tasks=0,
+        left_out={}, reused=0.0, off_policy=0.0, sources={}, earliest=None, latest=None, notes=[], made=WINDOW,
     )  # fmt: skip
     (folder / "artifacts" / "snapshot.json").write_bytes(encode(empty))
-    done = subprocess.run(
-        [sys.executable, "-m", "upswing.training", str(folder)],
-        capture_output=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    reports = [DECODER.decode(line) for line in done.stdout.splitlines()]
+    heard = Heard()
+    try:
+        Session(folder, spec, heard).run()
+    except (Unlearnable, Diverged) as error:
+        heard.tell(Failed(kind_of(error)[0], str(error), "", heard.step))
     kinds = (Began, Stepped, Done, Failed)
-    found = {kind: [each for each in reports if isinstance(each, kind)] for kind in kinds}
-    assert found[Done] or found[Failed], done.stderr.decode()[-2000:]
-    return found
+    return {kind: [each for each in heard.reports if isinstance(each, kind)] for kind in kinds}
+
+
+class Heard:
+    """Stands for the pipe to the parent: keeps what is told."""
+
+    def __init__(self):
+        self.reports, self.doing, self.step = [], "", 0
+
+    def tell(self, report):
+        self.reports.append(report)

@@ -20,7 +20,7 @@ SNAPSHOT = Snapshot(
     source="local", algorithm="grpo", sample_size=200, seed=0, holdout=0.1, min_agents=5, filter={},
     balance={}, entries=[Entry(f"t{n}", 1, held_out=n % 10 == 0) for n in range(200)],
     domains={"coding": 120, "research": 80}, groups={f"w{n}/s": 5 for n in range(40)}, tasks=20,
-    held_out_tasks=2, left_out={"erased": 3, "infra_error": 11}, reused=0.25,
+    held_out_tasks=2, left_out={"erased": 3, "infra_error": 11}, policies={}, off_policy=0.0, sources={}, reused=0.25,
     earliest=datetime(2026, 2, 1, tzinfo=UTC), latest=datetime(2026, 2, 27, 8, tzinfo=UTC),
     notes=["Tasks were held out, not rows."], made=AT, sha256="5" * 64,
 )  # fmt: skip

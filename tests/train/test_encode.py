@@ -236,6 +236,88 @@ def test_a_tool_call_without_its_text_is_written_as_json():
     ]
 
 
+CALLING = (
+    "{% if tools %}{{ '<|im_start|>system\n' }}{% for t in tools %}{{ t | tojson }}{% endfor %}"
+    "{{ '<|im_end|>\n' }}{% endif %}"
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] }}"
+    "{% for c in m.tool_calls or [] %}{{ '\n' if m['content'] or not loop.first else '' }}"
+    "{{ '<call>' + c['function']['name'] + ' ' + (c['function']['arguments'] | tojson) + '</call>' }}"
+    "{% endfor %}{{ '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+"""Knows tools, and writes their calls in a form of its own."""
+SELL = {"type": "tool_call", "tool_name": "sell", "tool_args": {"n": 2}}
+SCHEMA = {"type": "function", "function": {"name": "sell", "parameters": {"type": "object"}}}
+
+
+def calling(given_):
+    made = build_tokenizer()
+    made.add_special_tokens({"extra_special_tokens": MARKS})
+    made.chat_template = CALLING
+    TOKENIZERS["calling"] = made
+    (example,) = encode([given_], made, Recipe()).examples
+    return example
+
+
+def test_a_tool_call_is_written_as_the_template_writes_it():
+    talk = sample(
+        SampleTurn("go", SELL, success=True),
+        SampleTurn("on", SELL, success=True, thoughts=["it falls"]),
+        SampleTurn("and", {**SELL, "raw_response": "Now."}, success=True),
+        SampleTurn("so", {**SELL, "raw_response": "<call>sell {}</call>"}, success=True),
+    )
+    call = '<call>sell {"n": 2}</call><|im_end|>'
+    wanted = [call, f"it falls\n{call}", f"Now.\n{call}", "<call>sell {}</call><|im_end|>"]
+    spaced = [text.replace(" ", "") for text in said_of(calling(talk), "calling")]
+    assert spaced == [text.replace(" ", "") for text in wanted]
+
+
+def test_several_calls_of_one_turn_are_all_written():
+    both = [{"id": "1", "name": "sell", "args": {"n": 2}}, {"id": "2", "name": "buy", "args": {}}]
+    action = {"type": "tool_call", "tool_name": "sell+buy", "tool_args": {"calls": both}}
+    (said,) = said_of(calling(sample(SampleTurn("go", action, success=True))), "calling")
+    assert "<call>sell" in said
+    assert "<call>buy" in said
+
+
+def test_a_call_beside_words_is_not_lost_where_the_template_has_no_form_for_it():
+    talk = sample(SampleTurn("go", {**SELL, "raw_response": "Now."}, success=True))
+    assert said_of(one(talk)) == ['Now.\n{"tool_name":"sell","tool_args":{"n":2}}<|end|>']
+
+
+def test_the_model_reads_of_its_tools_what_it_read_when_it_acted():
+    talk = sample(turn("go", "hold"), turn("on", "hold"), tools=[SCHEMA])
+    told = [
+        {"role": "system", "content": "answer refund or hold"},
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "hold"},
+        {"role": "user", "content": "on"},
+        {"role": "assistant", "content": "hold"},
+    ]
+    example = calling(talk)
+    tokenizer = TOKENIZERS["calling"]
+    whole = tokenizer.apply_chat_template(told, tools=[SCHEMA], return_dict=False)
+    assert list(example.ids) == whole[: len(example.ids)]
+    assert "sell" in tokenizer.decode(example.ids)
+    other = calling(msgspec.structs.replace(talk, tools=None))
+    assert "sell" not in tokenizer.decode(other.ids)
+    assert said_of(example, "calling") == said_of(other, "calling")
+
+
+def test_conversations_with_other_tools_do_not_share_what_was_rendered():
+    buy = {"type": "function", "function": {"name": "buy", "parameters": {}}}
+    with_sell = sample(turn("go", "hold"), tools=[SCHEMA])
+    with_buy = sample(turn("go", "hold"), tools=[buy])
+    made = tokenizer_with("chatml")
+    made.chat_template = CALLING
+    one_, other = encode([with_sell, with_buy], made, Recipe()).examples
+    assert ("sell" in made.decode(one_.ids), "sell" in made.decode(other.ids)) == (True, False)
+
+
+def test_a_template_without_tools_is_not_given_any():
+    assert one(msgspec.structs.replace(TALK, tools=[SCHEMA])) == one(TALK)
+
+
 def test_an_action_without_words_is_in_the_conversation_but_does_not_train():
     example = one(sample(turn("go"), turn("on", "refund")))
     assert said_of(example) == ["", "refund<|end|>"]
@@ -444,7 +526,9 @@ def test_what_was_not_said_by_the_model_is_dropped_however_long_it_is():
 
 @pytest.mark.parametrize(("told", "taken"), [(0.7, 0.7), (None, 1.0), (0.0, 1.0), (1.0, 1.0)])
 def test_the_temperature_that_sampled_goes_along_and_greedy_answers_count_as_sampled(told, taken):
-    assert one(msgspec.structs.replace(TALK, temperature=told)).temperature == taken
+    talk = msgspec.structs.replace(TALK, temperature=told)
+    assert one(talk).temperature == taken
+    assert one(talk, at_temperature=False).temperature == 1.0
 
 
 def test_what_a_loss_needs_goes_along():

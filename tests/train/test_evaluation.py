@@ -40,8 +40,8 @@ def test_one_reply_is_no_collapse_where_there_was_only_one_before():
     assert stop_of(history, BUDGET) is None
 
 
-def test_it_stops_when_three_evaluations_brought_nothing():
-    history = measured((0.1, 0.5), (0.2, 0.49), (0.3, 0.5), (0.4, 0.48))
+def test_it_stops_when_three_evaluations_in_a_row_were_worse_than_the_best():
+    history = measured((0.1, 0.5), (0.2, 0.4), (0.3, 0.44), (0.4, 0.3))
     assert stop_of(history[:-1], BUDGET) is None
     assert stop_of(history, BUDGET) == "no_gain"
 
@@ -50,6 +50,12 @@ def test_an_estimate_that_rests_on_little_stops_nothing_and_chooses_nothing():
     history = [
         Evaluation(step, step / 100, 4.0, 0.9 - step / 100, 20.0) for step in (0, 10, 20, 30, 40)
     ]
+    assert stop_of(history, BUDGET) is None
+    assert chosen(history, BUDGET).step == 40
+
+
+def test_what_chance_explains_neither_stops_nor_chooses():
+    history = measured((0.1, 0.5), (0.2, 0.46), (0.3, 0.46), (0.4, 0.46))
     assert stop_of(history, BUDGET) is None
     assert chosen(history, BUDGET).step == 40
 
@@ -77,7 +83,7 @@ def test_the_last_ships_when_the_estimate_no_longer_reaches_that_far():
 
 
 def test_the_budget_grows_with_long_replies_and_never_falls_below_that_of_a_word():
-    assert [kl_budget(Recipe(), tokens) for tokens in (1, 15, 100)] == [1.5, 1.5, 10.0]
+    assert [kl_budget(Recipe(), tokens) for tokens in (1, 30, 100)] == [3.0, 3.0, 10.0]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from upswing.worlds.triage import Triage
 AT = datetime(2026, 11, 15, 10, tzinfo=UTC)
 SNAPSHOT = Snapshot(
     source="local", algorithm="grpo", sample_size=1, seed=0, holdout=0.0, min_agents=2, filter={},
-    balance={}, entries=[], domains={}, groups={}, tasks=0, held_out_tasks=0, left_out={}, reused=0.0,
+    balance={}, entries=[], domains={}, groups={}, tasks=0, held_out_tasks=0, left_out={},
+    policies={}, off_policy=0.0, sources={}, reused=0.0,
     earliest=None, latest=None, notes=[], made=AT,
 )  # fmt: skip
 RECIPE = Recipe(
@@ -108,7 +109,7 @@ def test_the_checkpoint_that_plays_best_ships_and_its_weights_are_those(tmp_path
 
     scores = iter([0.2, 0.5, 0.9, 0.6, 0.4, 0.3, 0.2, 0.2, 0.2])
     kept = msgspec.structs.replace(RECIPE, kl_budget=100.0, max_checkpoints=20)
-    listener = run(tmp_path, samples, bases, kept, playable=lambda _model: next(scores))
+    listener = run(tmp_path, samples, bases, kept, playable=lambda _model: (next(scores), 100))
     done = only_done(listener)
     best = listener.of(Saved)[1]
     assert (done.stopped, done.step, done.measured_by) == ("no_gain", best.step, "fresh")
@@ -151,3 +152,17 @@ def test_a_child_goes_on_with_its_parents_adapter(tmp_path, samples, bases):
     before, after = (as_saved(tmp_path / name / "checkpoints" / "final") for name in ("parent", "child"))  # fmt: skip
     assert (after.r, set(after.target_modules)) == (4, set(before.target_modules))
     assert child.train_before == pytest.approx(parent.train_after, abs=0.02)
+
+
+def test_where_all_weights_train_the_base_stays_the_reference_of_later_jobs(
+    tmp_path, samples, bases
+):
+    from safetensors.torch import load_file
+
+    parent = only_done(run(tmp_path / "parent", samples, bases))
+    held = msgspec.structs.replace(RECIPE, reference="base", kl_beta=0.02)
+    run(tmp_path / "child", samples, bases, held, start=parent.final, parent="m-1")
+    known = load_file(tmp_path / "child" / "logprobs.safetensors")
+    said = [sum(sample.turns[0].logprobs) for sample in samples if not sample.held_out]
+    assert float(known["ref.0"].sum()) == pytest.approx(said[0], abs=1e-3)
+    assert float(known["start.0"].sum()) != pytest.approx(said[0], abs=1e-3)

@@ -108,7 +108,11 @@ def _rewards(command: Command) -> None:
     windows = command("windows", "rewards:windows", "Show which windows can be trained on.")
     windows.add_argument("action", choices=("check",))
     windows.add_argument(
-        "--min-agents", type=int, default=5, help="agents a group needs (default: 5)"
+        "--min-agents", type=int, default=5,
+        help="agents a group needs in a continuous world (default: 5)",
+    )  # fmt: skip
+    windows.add_argument(
+        "--min-attempts", type=int, default=4, help="attempts at a task a group needs (default: 4)"
     )
     windows.add_argument(
         "--min-windows", type=int, default=1, help="groups that are needed (default: 1)"

@@ -43,7 +43,7 @@ def windows(arguments: argparse.Namespace) -> int:
     from upswing.reward.windows import readiness, render, report, to_json
 
     members = _read(arguments.data, lambda rewards: rewards.members(arguments.since))
-    reports = report(members, arguments.min_agents)
+    reports = report(members, arguments.min_agents, arguments.min_attempts)
     if arguments.json:
         print(json.dumps(to_json(reports, arguments.min_windows), indent=2))
     else:

@@ -65,6 +65,8 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whom it is compared with; empty: its window and scenario."""
     temperature: float | None = None
     """At which it was sampled, where that was recorded; 0 means greedily."""
+    tools: list[dict[str, Any]] | None = None
+    """Those the model could call, as OpenAI has them; where only names were recorded, only those."""
 
 
 def sample_of(
@@ -101,6 +103,7 @@ def sample_of(
         turn_rewards=_turn_rewards(metadata.get("step_rewards"), len(turns)),
         group=group,
         temperature=_temperature(metadata.get("temperature")),
+        tools=_tools(metadata.get("tools"), body["turns"]),
     )
 
 
@@ -163,6 +166,28 @@ def _tokens(told: object) -> dict[int, dict[str, Any]]:
         for part in told
         if "ids" in part and all(type(n) is int and n >= 0 for n in part["ids"])
     }
+
+
+def bare_tool(name: str) -> dict[str, Any]:
+    """A tool of which only the name is known."""
+    schema = {"type": "object", "properties": {}}
+    return {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
+
+
+def _tools(told: object, turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """The schemas of a record, else the names that the first turn had at hand.
+
+    >>> _tools([{"type": "function", "function": {"name": "add"}}], [])
+    [{'type': 'function', 'function': {'name': 'add'}}]
+    >>> at_hand = [{"observation": {"context": {"available_tools": ["add"]}}}]
+    >>> [tool["function"]["name"] for tool in _tools("x", at_hand)], _tools(None, [])
+    (['add'], None)
+    """
+    if isinstance(told, list) and told and all(isinstance(each, dict) for each in told):
+        return told
+    context = turns[0]["observation"].get("context") if turns else None
+    names = context.get("available_tools") if isinstance(context, Mapping) else None
+    return [bare_tool(str(name)) for name in names] if isinstance(names, list) and names else None
 
 
 def _temperature(told: object) -> float | None:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from upswing.dataset.balance import AS_IT_COMES, quotas
-from upswing.dataset.groups import CONFIRMED, compared, gathered
+from upswing.dataset.groups import CONFIRMED, Group, compared, gathered
 from upswing.dataset.scoring import PRECEDENCE, Source, group_scores
 from upswing.dataset.sift import Candidate, LeftOut, Wish, sift
 from upswing.dataset.split import hold_out, is_held_out, lot
@@ -116,12 +116,11 @@ def units_of(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[Left
     """What is taken or left whole, scored; what makes no unit is counted."""
     if wish.algorithm not in GROUPED:
         return _singles(candidates, wish, left_out)
-    least = 2 if wish.algorithm == "dpo" else None
     units = []
-    for key, members in gathered(candidates):
-        group = compared(
-            key, members, min_agents=least or wish.min_agents, min_attempts=least or wish.min_attempts
-        )  # fmt: skip
+    for key, everybody in gathered(candidates):
+        members = _of_the_start(everybody, wish)
+        left_out[LeftOut.STALE] += len(everybody) - len(members)
+        group = _compared(key, members, wish)
         if not group.enough:
             left_out[LeftOut.SMALL_GROUP] += len(members)
         elif group.scored is None:
@@ -135,6 +134,21 @@ def units_of(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[Left
             else:
                 units.append(_unit(key, known, scores, group.scored.source, wish, group.scored.flat))  # fmt: skip
     return units
+
+
+def _compared(key: str, members: Sequence[Candidate], wish: Wish) -> Group:
+    least = 2 if wish.algorithm == "dpo" else None
+    return compared(
+        key, members, min_agents=least or wish.min_agents, min_attempts=least or wish.min_attempts
+    )  # fmt: skip
+
+
+def _of_the_start(members: list[Candidate], wish: Wish) -> list[Candidate]:
+    """In a window several policies act; those of the newest are enough if they are many enough."""
+    own = [each for each in members if wish.ages.get(each.model) == 0]
+    if not own or len(own) == len(members) or not members[0].continuous:
+        return members
+    return own if _compared("", own, wish).enough else members
 
 
 def _measured(members: Sequence[Candidate], wish: Wish) -> bool:

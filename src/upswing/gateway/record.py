@@ -153,6 +153,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         "episode_id": frame.episode_id,
         **({"user_id": frame.user_id} if frame.user_id else {}),
         **({"temperature": temperature} if temperature is not None and 0 <= temperature <= 2 else {}),
+        **({"tools": tools} if (tools := requests[0].tools) else {}),
         **({"explored": True} if explored else {}),
         **({"top_p": top_p} if top_p is not None and 0 < top_p < 1 else {}),
         **({"max_tokens": most} if most is not None else {}),

@@ -10,6 +10,7 @@ import msgspec
 
 from upswing.contracts import Reward, decode, encode, from_builtins
 from upswing.contracts.outcome import Outcome
+from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.openapi import inline
@@ -46,6 +47,18 @@ class OutcomeStore(Protocol):
     async def verdicts(self, limit: int = 100) -> list[JudgedGroup]: ...
 
 
+def _number(request: Request, name: str, usual: int, least: int) -> int:
+    text = request.query.get(name, str(usual))
+    if (
+        not text.isascii()
+        or not text.isdecimal()
+        or len(text) > 4
+        or not least <= int(text) <= 1000
+    ):
+        raise Rejected(Reason.SCHEMA, f"`{name}` is a number from {least} to 1000.")
+    return int(text)
+
+
 class Judging:
     """The handlers."""
 
@@ -67,6 +80,7 @@ class Judging:
         query: dict[str, dict[str, Any]] = {
             "since": {"type": "string"},
             "min_agents": {"type": "integer", "minimum": 1, "maximum": 1000},
+            "min_attempts": {"type": "integer", "minimum": 2, "maximum": 1000},
         }
         return [
             Route("GET", "/v1/rewards/{trajectory_id}", "The newest reward of a trajectory.", self.reward, READER,
@@ -87,11 +101,10 @@ class Judging:
         return Response(200, encode(found))
 
     async def windows(self, request: Request) -> Response:
-        text = request.query.get("min_agents", "5")
-        if not text.isdecimal() or not 1 <= int(text) <= 1000:
-            raise Rejected(Reason.SCHEMA, "`min_agents` is a number from 1 to 1000.")
+        agents = _number(request, "min_agents", MIN_AGENTS, 1)
+        attempts = _number(request, "min_attempts", MIN_ATTEMPTS, 2)
         members = await self._rewards.members(request.query.get("since", ""))
-        return answer(200, to_json(report(members, int(text))))
+        return answer(200, to_json(report(members, agents, attempts)))
 
     async def judgements(self, _: Request) -> Response:
         return answer(200, GroupList(await self._outcomes.verdicts()))

@@ -17,12 +17,14 @@ import asyncio
 import contextlib
 import logging
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from upswing.contracts.training import TrainingStatus
+from upswing.dataset.sample import Sample
 from upswing.dataset.snapshot import Snapshot
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.ports import Job, Renewed
@@ -137,7 +139,7 @@ class Attempt:
         if not self._recipe.unset:
             return
         parameters, full = await asyncio.to_thread(self._parts.parameters, self._start.base_model)
-        trained = [sample for sample in gathered.samples if not sample.held_out]
+        trained = _comparable(gathered.samples, self._recipe)
         found = fitted(
             self._recipe,
             parameters=parameters,
@@ -341,6 +343,18 @@ class Attempt:
 
     def _spent(self) -> float:
         return self._seconds() + sum(failure.seconds for failure in self._failures)
+
+
+def _comparable(samples: Sequence[Sample], recipe: Recipe) -> list[Sample]:
+    """The samples that bring something: for algorithms that compare, those of groups that differ."""
+    trained = [sample for sample in samples if not sample.held_out]
+    if recipe.algorithm not in ("grpo", "rloo", "dpo"):
+        return trained
+    rewards: dict[str, list[float]] = {}
+    for each in trained:
+        rewards.setdefault(each.group, []).append(each.reward)
+    useful = {group for group, given in rewards.items() if max(given) > min(given)}
+    return [each for each in trained if each.group in useful] or trained
 
 
 class _Acted(msgspec.Struct):

@@ -72,11 +72,8 @@ class Data:
         """
         wish = replace(wish_of(request, recipe, drop), ages=ages or {})
         found = await self._sources.find(request.training_config.dataset, ancestors)
-        lost, right = Counter(found.left_out), await self._demonstrations(wish)
-        candidates = [
-            replace(each, demonstrated=True) if each.trajectory_id in right else each
-            for each in found.candidates
-        ]
+        lost = Counter(found.left_out)
+        candidates, right = await self._offered(wish, found)
         while True:
             selection = await asyncio.to_thread(select, candidates, wish)
             if not selection.members:
@@ -86,15 +83,7 @@ class Data:
                 break
             lost.update(useless.values())
             candidates = [each for each in candidates if each.trajectory_id not in useless]
-        snapshot = snapshot_of(
-            selection,
-            wish,
-            source=found.source,
-            given_filter=_given(request),
-            left_out={str(reason): count for reason, count in lost.items()},
-            notes=_notes(request, selection, wish),
-            made=now,
-        )
+        snapshot = _snapshot(request, selection, wish, found, lost, now)
         log.info("gathered %d trajectories", len(samples), extra={"action": "gather"})
         return Gathered(samples, snapshot)
 
@@ -110,23 +99,11 @@ class Data:
         """What `gather` would choose now; no trajectory is read and nothing is remembered."""
         wish = replace(wish_of(request, recipe, ()), ages=ages)
         found = await self._sources.find(request.training_config.dataset, ancestors)
-        right = await self._demonstrations(wish)
-        candidates = [
-            replace(each, demonstrated=True) if each.trajectory_id in right else each
-            for each in found.candidates
-        ]
+        candidates, _ = await self._offered(wish, found)
         selection = await asyncio.to_thread(select, candidates, wish)
         if not selection.members:
             raise NoData(_nothing(selection, found.left_out))
-        return snapshot_of(
-            selection,
-            wish,
-            source=found.source,
-            given_filter=_given(request),
-            left_out={str(reason): count for reason, count in found.left_out.items()},
-            notes=_notes(request, selection, wish),
-            made=now,
-        )
+        return _snapshot(request, selection, wish, found, found.left_out, now)
 
     async def note_trained(self, job_id: str, snapshot: Snapshot) -> None:
         """Remember that this job is trained on what the snapshot holds."""
@@ -137,9 +114,15 @@ class Data:
         known = await self._store.remains([each.trajectory_id for each in snapshot.entries])
         return bool(known.erased)
 
-    async def _demonstrations(self, wish: Wish) -> dict[str, str]:
-        """What people showed to be right, for algorithms that imitate."""
-        return await self._store.demonstrations() if wish.algorithm in IMITATING else {}
+    async def _offered(self, wish: Wish, found: Found) -> tuple[list[Candidate], dict[str, str]]:
+        """The candidates, and what people showed to be right, for algorithms that imitate."""
+        if wish.algorithm not in IMITATING:
+            return found.candidates, {}
+        right = await self._store.demonstrations()
+        return [
+            replace(each, demonstrated=True) if each.trajectory_id in right else each
+            for each in found.candidates
+        ], right
 
     async def _samples(
         self, selection: Selection, found: Found, right: Mapping[str, str]
@@ -199,6 +182,21 @@ def wish_of(request: TrainingRequest, recipe: Recipe, drop: Collection[str]) -> 
         balance=balance_of({} if request.metadata is UNSET else request.metadata),
         most_groups=None if windows is None else windows * recipe.iterations,
         drop=frozenset(drop),
+    )
+
+
+def _snapshot(
+    request: TrainingRequest, selection: Selection, wish: Wish, found: Found,
+    lost: Mapping[LeftOut, int], now: datetime,
+) -> Snapshot:  # fmt: skip
+    return snapshot_of(
+        selection,
+        wish,
+        source=found.source,
+        given_filter=_given(request),
+        left_out={str(reason): count for reason, count in lost.items()},
+        notes=_notes(request, selection, wish),
+        made=now,
     )
 
 

@@ -77,6 +77,7 @@ class _Encoder:
         self._speech = Speech(tokenizer)
         self._vocabulary = len(tokenizer)
         self._limit = recipe.max_tokens
+        self._heated = recipe.at_temperature
         self._spelled: dict[tuple[int, ...], str] = {}
         self.pieced = 0
         self.doubted: Counter[str] = Counter()
@@ -93,7 +94,8 @@ class _Encoder:
             raise _Unusable("Nothing in it was said by the model, as far as is known.")
         if sum(len(turn.ids) for turn in turns) > self._limit:
             return _masked(sample, exact=exact)
-        return _example(sample, turns, exact=exact)
+        example = _example(sample, turns, exact=exact)
+        return example if self._heated else replace(example, temperature=1.0)
 
     def _recorded(self, sample: Sample) -> list[_Turn] | None:
         """The tokens as they were recorded, where there are some for every turn."""
@@ -132,7 +134,8 @@ class _Encoder:
     def _told(self, sample: Sample) -> list[_Turn]:
         """The text of the record, tokenised again."""
         try:
-            spoken = self._speech.spoken(exchanges(sample, self._speech.manners))
+            talk = exchanges(sample, self._speech.manners, self._speech.spell)
+            spoken = self._speech.spoken(talk, sample.tools)
         except Unspeakable as error:
             raise _Unusable(str(error)) from None
         self.pieced += any(turn.pieced for turn in spoken)

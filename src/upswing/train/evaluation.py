@@ -4,16 +4,18 @@
 |------------------------------------------|--------------------------------------------------------|
 | `kl_budget`                              | a reply is farther from the start policy than allowed  |
 | `diversity`                              | every prompt gets the same reply, and it was not so    |
-| `no_gain`                                | the measured value has not risen for `PATIENCE` times  |
+| `no_gain`                                | `PATIENCE` times the value was below its best, beyond  |
+|                                          | what chance explains                                   |
 
 The checkpoint that ships is the best by fresh samples, where tasks can be played; else by an estimate
 from logged episodes that rests on `EFFECTIVE` of them or more; else the last one within the budget.
+Of several that chance alone may tell apart, the last ships: it has learned most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, sqrt
 from typing import Literal
 
 import msgspec
@@ -49,6 +51,11 @@ class Evaluation(msgspec.Struct, frozen=True):
     source: Source = "logged"
 
     @property
+    def noise(self) -> float:
+        """How far chance alone may move the value: a standard error of rewards from 0 to 1."""
+        return 0.5 / sqrt(max(1.0, self.effective))
+
+    @property
     def reliable(self) -> bool:
         """Whether its value may decide anything."""
         measured = self.value is not None and isfinite(self.value)
@@ -59,7 +66,7 @@ def kl_budget(recipe: Recipe, tokens_per_reply: float) -> float:
     """How far a reply may be from what the start policy would have said, in nats.
 
     >>> kl_budget(Recipe(), 2), kl_budget(Recipe(), 200), kl_budget(Recipe(kl_budget=3), 200)
-    (1.5, 20.0, 3)
+    (3.0, 20.0, 3)
     """
     if recipe.kl_budget is not None:
         return recipe.kl_budget
@@ -75,12 +82,9 @@ def stop_of(history: Sequence[Evaluation], budget: float) -> Stop | None:
         return "kl_budget"
     if start.diversity > _VARIED and not last.diversity >= _CONSTANT:
         return "diversity"
+    best = _best(history[:-PATIENCE])
     recent = history[-PATIENCE:]
-    earlier = [
-        each.value for each in history[:-PATIENCE] if each.reliable and each.value is not None
-    ]
-    values = [each.value for each in recent if each.reliable and each.value is not None]
-    if earlier and len(values) == PATIENCE and max(values) <= max(earlier):
+    if best is not None and all(_worse(each, best) for each in recent):
         return "no_gain"
     return None
 
@@ -99,10 +103,20 @@ def chosen(history: Sequence[Evaluation], budget: float) -> Evaluation:
     ]
     if not within:
         return min(moved, key=lambda each: each.kl)
-    measured = [each for each in within if each.reliable]
-    if not measured or (within[-1].source == "logged" and not within[-1].reliable):
+    best = _best(within)
+    if best is None or not within[-1].reliable:
         return within[-1]
-    return max(measured, key=lambda each: (each.value or 0.0, each.step))
+    return next(each for each in reversed(within) if each.reliable and not _worse(each, best))
+
+
+def _best(given: Sequence[Evaluation]) -> Evaluation | None:
+    measured = [each for each in given if each.reliable]
+    return max(measured, key=lambda each: each.value or 0.0, default=None)
+
+
+def _worse(each: Evaluation, best: Evaluation) -> bool:
+    """Whether it is certainly worse; who has no reliable value is not."""
+    return each.reliable and (each.value or 0.0) < (best.value or 0.0) - best.noise
 
 
 def unmoved(kl: float | None, changed: float | None) -> bool:

@@ -6,7 +6,7 @@ slices of bounded size, so that a large vocabulary does not fill the memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ def score(
     pack: Pack,
     *,
     entropies: bool = False,
-    value_head: nn.Module | None = None,
+    value_head: Callable[[Tensor], Tensor] | None = None,
     states: bool = False,
 ) -> Scored:
     """Logprobs, and what else is asked for, of a pack's trained tokens; all can be derived.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -72,6 +72,7 @@ class Learner:
     ) -> None:
         self._model = model
         self.value_head = value_head
+        self._values = _apart(value_head) if value_head is not None else None
         self._examples = examples
         self._signal = signal
         self._tracks = list(signal.tracks)
@@ -180,7 +181,7 @@ class Learner:
             rows = list(pack.examples)
             mine = [tracks[row] for row in rows]
             wide = pack.mask_BT.shape[1]
-            scored = score(self._model, pack, entropies=True, value_head=self.value_head)
+            scored = score(self._model, pack, entropies=True, value_head=self._values)
             put = self._put
             tokens = Tokens(
                 logps_BT=scored.logps_BT,
@@ -309,7 +310,7 @@ class Learner:
         values: list[Tensor] = [torch.empty(0)] * len(members)
         with torch.no_grad():
             for pack in packs(examples, micro_tokens=self._recipe.micro_tokens):
-                scored = score(self._model, self._placed(pack), value_head=self.value_head)
+                scored = score(self._model, self._placed(pack), value_head=self._values)
                 assert scored.values_BK is not None  # noqa: S101 - we gave a value head
                 for row, index in enumerate(pack.examples):
                     deep = self._tracks[members[index]].turns
@@ -353,6 +354,15 @@ class Learner:
         floor = recipe.entropy_floor
         if self._first_entropy > 10 * floor and not entropy >= floor:
             raise Diverged(f"the policy has collapsed: its entropy is {entropy:.3g} nats a token")
+
+
+def _apart(head: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The value head on what the policy sees, which it does not change.
+
+    Its errors are many times larger than the policy's gains, and would decide what the layers that
+    they share learn.
+    """
+    return lambda states: cast("Tensor", head(states.detach()))
 
 
 def _known(tensor: Tensor | None) -> Tensor:

@@ -129,10 +129,15 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ratio beyond which a bad action that became likelier is pushed down no harder; none: never."""
     ratio: Literal["token", "sequence"] = "token"
     """GRPO: whether tokens or whole sequences are clipped. `sequence` is GSPO: the geometric mean of
-    a sequence's ratios, which moves far less than a token's, so set the clips to about 0.01."""
+    a sequence's ratios, which moves far less than a token's where replies are long: the paper clips at
+    3e-4. Replies of a few tokens want the clips of tokens."""
+    at_temperature: bool = True
+    """Whether logprobs are taken at the temperature that sampled, as the gradient of what agents earn
+    demands; off: at 1. Below 1 the same rate then moves the policy farther: on `triage` at 0.6 it never
+    learned more than with this off (docs/decisions/training.md)."""
     reference: Literal["start", "base"] = "start"
     """What the KL term, DPO and KTO measure from: the policy that training starts from, or the base
-    without its adapter (of full training, which has none, the start)."""
+    without its adapter (where all weights are trained: the base as it was)."""
     value_rate: Annotated[float, Meta(gt=0)] | None = None
     """PPO: the value head's own learning rate; none means ten times the policy's. The head is fitted
     to the returns before the first step."""
@@ -155,10 +160,10 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 FITTED = (
     "learning_rate", "batch_size", "epochs", "warmup", "schedule", "clip_low", "clip_high",
-    "entropy", "kl_beta", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
+    "entropy", "kl_beta", "reference", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
 )  # fmt: skip
 """Knobs whose best value depends on the base, the data and whether all weights are trained."""
-KL_PER_TOKEN, KL_PER_REPLY = 0.1, 1.5
+KL_PER_TOKEN, KL_PER_REPLY = 0.1, 3.0
 """Nats, of the default of `kl_budget`."""
 
 

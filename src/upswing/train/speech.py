@@ -21,12 +21,18 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
+import msgspec
 from jinja2 import TemplateError
 
-from upswing.train.chat import Exchange, Manners, Messages
+from upswing.dataset.sample import bare_tool
+from upswing.train.chat import Call, Exchange, Manners, Messages
 
-_ASK, _TELL = "upswingask", "upswingtell"
+_ASK, _TELL, _TOOL = "upswingask", "upswingtell", "upswingtool"
 """Stand for messages where only the template's own words matter."""
+
+
+Tools = Sequence[dict[str, Any]]
+"""As OpenAI has them."""
 
 
 class Unspeakable(Exception):
@@ -65,6 +71,8 @@ class _Moment:
     text: str
     """As the template renders it."""
     turns: tuple[_Parts, ...]
+    tools: Tools | None = None
+    """Those that are offered in all of it."""
 
 
 class Speech:
@@ -75,13 +83,18 @@ class Speech:
         marks = sorted(_marks(tokenizer), key=len, reverse=True)
         self._mark = re.compile("|".join(map(re.escape, marks)) or r"(?!)")
         self._known: dict[str, tuple[int, ...]] = {}
+        self._roots: dict[bytes, _Moment] = {}
         self._moments: dict[tuple[int, Exchange], _Moment] = {}
         self._spoken: dict[int, tuple[Spoken, ...]] = {}
         self.manners = self._probe()
 
-    def spoken(self, conversation: Sequence[Exchange]) -> tuple[Spoken, ...]:
-        """Every turn in tokens, or `Unspeakable`."""
-        moment = _Moment(0, (), "", ())
+    def spoken(
+        self, conversation: Sequence[Exchange], tools: Tools | None = None
+    ) -> tuple[Spoken, ...]:
+        """Every turn in tokens, or `Unspeakable`; with the tools, where the template takes some."""
+        tools = tools if self.manners.tools else None
+        root = _Moment(-len(self._roots), (), "", (), tools)
+        moment = self._roots.setdefault(msgspec.json.encode(tools), root)
         for exchange in conversation:
             key = (moment.number, exchange)
             if key not in self._moments:
@@ -90,6 +103,26 @@ class Speech:
         if moment.number not in self._spoken:
             self._spoken[moment.number] = self._encoded(moment.turns)
         return self._spoken[moment.number]
+
+    def spell(self, calls: Sequence[Call], content: str) -> str | None:
+        """Tool calls as the template writes them behind `content`; None where it has no form."""
+        if not self.manners.calls:
+            return None
+        try:
+            return self._spelled(calls, content)
+        except Unspeakable:
+            return None
+
+    def _spelled(self, calls: Sequence[Call], content: str) -> str | None:
+        told = [{"type": "function", "function": {"name": n, "arguments": a}} for n, a in calls]
+        ask: dict[str, Any] = {"role": "user", "content": _ASK}
+        prompt = self._written([ask], cue=True)
+        text = self._written([ask, {"role": "assistant", "content": content, "tool_calls": told}])
+        if not text.startswith(prompt):
+            return None
+        said = text[len(prompt) :]
+        said = self._unended(said).strip()
+        return said if all(name in said for name, _ in calls) else None
 
     def bare(self, text: str) -> str:
         """The text without the marks of the template."""
@@ -105,11 +138,13 @@ class Speech:
         said = self._unended(exchange.said or "")
         asked = (*before.messages, *exchange.heard)
         whole = (*asked, ("assistant", said))
-        prompt, text = self._render(asked, cue=True), self._render(whole)
+        tools = before.tools
+        prompt = self._render(asked, cue=True, tools=tools)
+        text = self._render(whole, tools=tools)
         parts = self._in_place(before, prompt, text, said) or self._apart(before, exchange, said)
         if exchange.said is None:
             parts = replace(parts, heard=parts.heard + parts.said, said="")
-        return _Moment(len(self._moments) + 1, whole, text, (*before.turns, parts))
+        return _Moment(len(self._moments) + 1, whole, text, (*before.turns, parts), tools)
 
     def _in_place(self, before: _Moment, prompt: str, text: str, said: str) -> _Parts | None:
         """The parts as the whole conversation shows them; None when it rewrites itself."""
@@ -131,7 +166,8 @@ class Speech:
         told = self._render(small)
         end, rest = self._ending(told.partition(_TELL)[2])
         if not before.messages:
-            return _Parts(self._render(exchange.heard, cue=True), said + end, rest, pieced=True)
+            heard = self._render(exchange.heard, cue=True, tools=before.tools)
+            return _Parts(heard, said + end, rest, pieced=True)
         more = self._render((*small, *exchange.heard), cue=True)
         if not more.startswith(told):
             raise Unspeakable("The chat template rewrites even what has just been said.")
@@ -149,13 +185,21 @@ class Speech:
             said = said[: marks[0].start()]
         return said
 
-    def _render(self, messages: Messages, *, cue: bool = False) -> str:
+    def _render(self, messages: Messages, *, cue: bool = False, tools: Tools | None = None) -> str:
         told = [{"role": role, "content": content} for role, content in messages]
+        return self._written(told, cue=cue, tools=tools)
+
+    def _written(
+        self, told: list[dict[str, Any]], *, cue: bool = False, tools: Tools | None = None
+    ) -> str:
         try:
             text: str = self._tokenizer.apply_chat_template(
-                told, tokenize=False, add_generation_prompt=cue
+                told,
+                tools=list(tools) if tools else None,
+                tokenize=False,
+                add_generation_prompt=cue,
             )
-        except (TemplateError, TypeError, ValueError) as error:
+        except (TemplateError, TypeError, ValueError, KeyError, AttributeError) as error:
             raise Unspeakable(f"The chat template does not take it: {error}") from None
         return text
 
@@ -165,7 +209,15 @@ class Speech:
             system=self._takes((("system", _TELL), *ask)),
             tool="tool" in str(self._tokenizer.chat_template)
             and self._takes((*ask, ("assistant", _ASK), ("tool", _TELL))),
+            tools=self._offers(ask),
+            calls="tool_calls" in str(self._tokenizer.chat_template),
         )
+
+    def _offers(self, ask: Messages) -> bool:
+        try:
+            return _TOOL in self._render(ask, cue=True, tools=[bare_tool(_TOOL)])
+        except Unspeakable:
+            return False
 
     def _takes(self, messages: Messages) -> bool:
         try:

@@ -33,8 +33,9 @@ _LONGEST = 16
 _TRAINED = 256
 """Trained episodes that the train reward afterwards is estimated from."""
 
-Playable = Callable[[nn.Module], float | None]
-"""The mean score of fresh attempts at held-out tasks; None: it could not be had."""
+Playable = Callable[[nn.Module], tuple[float, int] | None]
+"""The mean score of fresh attempts at held-out tasks, and how many there were; None: it could not be
+had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +92,15 @@ class Evaluator:
         model.eval()
         try:
             now = self._distributions(model)
-            found = (self._playable(model), 0.0) if self._playable else None
-            fresh = found is not None and found[0] is not None
-            if not fresh:
-                found = self._held_out.value(model, self._micro_tokens)
+            played = self._playable(model) if self._playable else None
+            found = played or self._held_out.value(model, self._micro_tokens)
             return Evaluation(
                 step=step,
                 kl=self._kl(now),
                 diversity=_diversity(now),
                 value=found[0] if found else None,
                 effective=found[1] if found else 0.0,
-                source="fresh" if fresh else "logged",
+                source="fresh" if played else "logged",
             )
         finally:
             model.train(training)

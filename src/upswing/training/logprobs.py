@@ -62,7 +62,7 @@ class Logprobs:
         recipe = self._spec.recipe
         old, start, ref = self.behaviour(model, base), self.start(model), None
         if needs_reference(recipe):
-            ref = start if recipe.reference == "start" else self.reference(model, off)
+            ref = start if recipe.reference == "start" else self.reference(model, base, off)
         found = [
             Track(old[i], turn_index(example), ref[i] if ref else None, start_T=start[i])
             for i, example in enumerate(self._examples)
@@ -146,9 +146,14 @@ class Logprobs:
         return self._once("start", self._examples, lambda: model)
 
     def reference(
-        self, model: nn.Module, off: Callable[[nn.Module], AbstractContextManager[None]]
+        self,
+        model: nn.Module,
+        base: Base,
+        off: Callable[[nn.Module], AbstractContextManager[None]],
     ) -> list[Tensor]:
-        """Of the base without its adapter."""
+        """Of the base: without its adapter, or loaded once more where all its weights are trained."""
+        if self._spec.start and not hasattr(model, "disable_adapter"):
+            return self._once("ref", self._examples, partial(_loaded, base, model))
         with off(model):
             return self._once("ref", self._examples, lambda: model)
 
@@ -174,6 +179,13 @@ class Logprobs:
         fresh = self._path.with_suffix(".new")
         save_file({**self._known, f"mark.{self._mark}": zeros(1)}, fresh)
         fresh.replace(self._path)
+
+
+def _loaded(base: Base, like: nn.Module) -> nn.Module:
+    """The base as it is on the disk, where the other model is."""
+    model, _ = load(base, device=next(like.parameters()).device)
+    found: nn.Module = model.eval()
+    return found
 
 
 def needs_reference(recipe: Recipe) -> bool:

@@ -109,7 +109,8 @@ class Session:
             )
         signal = signal_of(data.train, tracks, self._recipe)
         if sentence := nothing_to_learn(signal, self._recipe):
-            raise Unlearnable(sentence)
+            long = f"{data.masked} of {count} trajectories are longer than `max_tokens`"
+            raise Unlearnable(f"{sentence}; {long}" if data.masked else sentence)
         evaluator = Evaluator(
             model, tokenizer,
             _logged(data.train, tracks), _logged(data.holdout, everyone[count:]),

@@ -1,0 +1,28 @@
+"""What a model says of all tokens, where a trained one comes: as an ordinary forward pass has it."""
+
+import pytest
+import torch
+
+from upswing.train.example import Example
+from upswing.train.forward import distributions
+from upswing.train.pack import packs
+
+
+@pytest.mark.parametrize("shared", [0, 4])
+def test_each_row_is_that_of_an_ordinary_pass(bases, shared):
+    from upswing.adapters.bases import resolve
+    from upswing.adapters.models import load
+
+    model, _ = load(resolve("tiny", bases))
+    begin = tuple(range(10, 10 + shared))
+    examples = [
+        Example(str(n), "g", "t", ids, (False,) * (len(ids) - 3) + (True, False, True),
+                (0,) * len(ids), None, False, 1.0)
+        for n, ids in enumerate(((*begin, 5, 6, 7, 8, 9), (*begin, 50, 60, 70, 80, 90, 91)))
+    ]  # fmt: skip
+    (pack,) = packs(examples, micro_tokens=1000)
+    for index, found_TV in zip(pack.examples, distributions(model, pack), strict=True):
+        ids = torch.tensor([examples[index].ids])
+        with torch.no_grad():
+            logps_TV = model(input_ids=ids).logits[0].log_softmax(-1)
+        torch.testing.assert_close(found_TV, logps_TV[[-4, -2]], atol=1e-5, rtol=1e-4)

@@ -138,6 +138,28 @@ def test_without_safety_suites_nothing_passes_unless_they_are_waived():
     assert verdict([score()], None, GOOD, Policy(needs_safety=False)).word == "pass"
 
 
+OTHER = Policy(counted=frozenset({"world:mine"}))
+
+
+@pytest.mark.parametrize(
+    ("single", "pooled", "word"),
+    [
+        (diff(-0.083, -0.2, 0.04), diff(-0.02, -0.08, 0.04), "pass"),
+        (diff(-0.3, -0.5, -0.1), diff(-0.02, -0.08, 0.04), "fail"),
+        (diff(-0.083, -0.2, 0.04), diff(-0.06, -0.12, 0.01), "fail"),
+        (diff(0.0, -0.4, 0.4), diff(0.0, -0.3, 0.3), "inconclusive"),
+        (diff(0.0, -0.1, 0.1), diff(NAN, NAN, NAN), "fail"),
+        (diff(0.0, -0.1, 0.1), None, "pass"),
+        (diff(-0.083, -0.2, 0.04), None, "fail"),
+    ],
+)
+def test_abilities_that_do_not_count_are_judged_together(single, pooled, word):
+    scores = [score(name="world:mine"), score(single, name="tool_usage"), safe()]
+    reached = verdict(scores, GOOD, GOOD, OTHER, abilities=pooled)
+    assert reached.word == word
+    assert results_of(scores, reached).benchmark_passed is (word == "pass")
+
+
 def test_only_named_suites_count():
     policy = Policy(counted=frozenset({"tool_usage"}))
     assert policy.counts("tool_usage", "benchmark")

@@ -178,6 +178,8 @@ class ValidationReport(Struct, frozen=True):
     """The model that `anchor` compares with; None where it is one of the two."""
     anchor: Interval | None = None
     """Candidate − base over the user's own tasks."""
+    abilities: Interval | None = None
+    """Over the tasks of all abilities that do not count toward the improvement."""
     temperature: float | None = None
     """Of the answers to the user's own tasks."""
     top_p: float | None = None

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from upswing.errors import Misuse, Transient, UpswingError
 from upswing.validate.moves import Ask, Done, InfraError, Message
+from upswing.validate.player_service import seed_of
 from upswing.validate.suite import Suite
 
 UNTOLD_FROM, UNTOLD = 100, 50
@@ -92,20 +93,21 @@ class _Visits:
         except UpswingError as error:
             return InfraError(str(error))
         try:
-            return await self._played(visit, model, seed, ask)
+            return await self._played(visit, number, model, seed, ask)
         except UpswingError as error:
             return error if isinstance(error, InfraError) else InfraError(str(error))
         finally:
             await visit.close()
 
-    async def _played(self, visit: Visit, model: str, seed: int, ask: Ask) -> Done:
+    async def _played(self, visit: Visit, number: int, model: str, seed: int, ask: Ask) -> Done:
         told = str(visit.task.instructions)
         messages: list[Message] = [{"role": "system", "content": told}] if told else []
-        for _ in range(_TURNS):
+        for turn in range(_TURNS):
             if visit.outcome is not None:
                 break
             messages.append({"role": "user", "content": str(visit.observation.text)})
-            answer = await ask(model, tuple(messages), seed=seed, max_tokens=self.max_tokens)
+            chance = seed_of(str(number), seed, turn)
+            answer = await ask(model, tuple(messages), seed=chance, max_tokens=self.max_tokens)
             messages.append({"role": "assistant", "content": answer.text})
             await visit.step(answer.text.strip())
         ended = visit.outcome

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from upswing.contracts.validation import SIDES, Cell, Side
 
@@ -57,23 +56,6 @@ def pairings(
         Pairing(name, batch, seed, SIDES if place % 2 == 0 else SIDES[::-1])
         for place, (_, name, seed, batch) in enumerate(placed)
     ]
-
-
-def drawn_seed(side: Side, suite: str, task_id: str, seed: int) -> int:
-    """The seed that is sent with a task of the user's own.
-
-    Each task has seeds of its own: with one seed for all of them, a sampler would draw the same
-    numbers for every task, and a thousand answers would be as lucky or unlucky as one. A baseline's
-    differ from a candidate's.
-
-    >>> drawn_seed("current", "s", "a", 0) == drawn_seed("base", "s", "a", 0)
-    True
-    >>> len({drawn_seed(side, "s", task, 0) for side in ("candidate", "current") for task in "ab"})
-    4
-    """
-    role = "candidate" if side == "candidate" else "baseline"
-    said = f"{role}\0{suite}\0{task_id}\0{seed}".encode(errors="replace")
-    return int.from_bytes(sha256(said).digest()[:4]) >> 1
 
 
 Key = tuple[str, str, int, Side]

@@ -57,6 +57,7 @@ def _summaries(report: ValidationReport) -> list[str]:
     return [
         f"Improvement {_told(report.improvement)} ({', '.join(counted) or 'no suite counts'})",
         *([f"Beside base {_told(report.anchor)} ({report.base})"] if report.anchor else []),
+        *([f"Abilities   {_told(report.abilities)} (all together)"] if report.abilities else []),
         f"Safety      {_told(report.safety)} (judge: {judge})",
         *_constants(report),
         f"Took {took:.0f} s with {_samples(report)}",

@@ -40,6 +40,7 @@ class Inputs(Struct, frozen=True):
     improvement: Interval | None
     policy: Policy
     anchor: Interval | None = None
+    abilities: Interval | None = None
 
 
 def inputs_of(report: ValidationReport, policy: Policy) -> bytes:
@@ -54,7 +55,7 @@ def inputs_of(report: ValidationReport, policy: Policy) -> bytes:
     return msgspec.json.encode(
         Inputs(
             report.run_id, report.candidate, report.current, suites, report.safety,
-            report.improvement, policy, report.anchor,
+            report.improvement, policy, report.anchor, report.abilities,
         )
     )  # fmt: skip
 
@@ -68,6 +69,7 @@ def replay(inputs: bytes) -> tuple[bytes, str]:
         _difference(told.improvement),
         told.policy,
         _difference(told.anchor),
+        _difference(told.abilities),
     )
     return _outcome(reached), _sentence(told, reached)
 

@@ -149,6 +149,7 @@ def report(
         looks=how.looks,
         base=run.base,
         anchor=interval(weighed.anchor),
+        abilities=interval(reached.abilities),
         temperature=how.temperature,
         top_p=how.top_p,
     )  # fmt: skip
@@ -174,8 +175,15 @@ def judge(
         if suite.kind == "safety"
         for task, both in pairs[suite.name].items()
     }
+    pool = {
+        f"{suite.name}/{task}": both
+        for suite in suites
+        if policy.pools(suite.name, suite.kind)
+        for task, both in pairs[suite.name].items()
+    }
     improvement = difference(counted, run.seed, level=level_of(len(run.samples)))
-    return verdict(scores, difference([harm], run.seed), improvement, policy, anchor)
+    safety, abilities = difference([harm], run.seed), difference([pool], run.seed)
+    return verdict(scores, safety, improvement, policy, anchor, abilities)
 
 
 def beyond(pairs: Pairs) -> bool:

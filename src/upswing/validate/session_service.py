@@ -25,7 +25,7 @@ from typing import Protocol
 
 from upswing.contracts.validation import Cell, Side
 from upswing.validate.moves import Done, InfraError
-from upswing.validate.plan import Key, Pairing, drawn_seed, key, left, pairings
+from upswing.validate.plan import Key, Pairing, key, left, pairings
 from upswing.validate.player_service import Pace, Player
 from upswing.validate.report import Planned, Run
 from upswing.validate.suite import Suite
@@ -36,6 +36,9 @@ _FEWEST = 20
 """Of them in each suite."""
 _PART = 0.5
 """Of the time that is left which a later look may take for further tasks."""
+
+BASELINE_SEEDS = 1_000_000
+"""Where the seeds of baselines begin, in tasks of the user's own; see `player_service.seed_of`."""
 
 
 class KeepsCells(Protocol):
@@ -232,8 +235,8 @@ class Session:
     async def _do(self, pairing: Pairing, side: Side, task_ids: Sequence[str]) -> None:
         suite, model = self._suites[pairing.suite], self._model(side)
         seed = pairing.seed
-        if suite.own:
-            seed = drawn_seed(side, suite.name, task_ids[0], seed)
+        if suite.own and side != "candidate":
+            seed += BASELINE_SEEDS
         labels = self._labels(suite, side, task_ids, seed)
         known = self._cached.get(model, {})
         there = [

@@ -25,6 +25,7 @@ MODULES = (
     "canary",
     "gateway",
     "learning",
+    "rollouts",
     "demo",
 )
 

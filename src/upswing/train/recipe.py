@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta
 
 from upswing.contracts.training import Algorithm, TrainingRequest
 from upswing.errors import Reason, Rejected
+from upswing.train.rollout_plan import Rollouts
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -102,6 +103,10 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Kept at once, beside the best and the final one."""
     holdout: Share = 0.1
     """Share of the tasks that is not trained on but measured."""
+
+    rollouts: Rollouts | None = None
+    """Fresh episodes that the job plays with the policy it trains, after the logged ones; none
+    means only logged ones."""
 
     kl_limit: NonNegative = 10.0
     """Divergence from the behaviour policy, in nats per token, that counts as blown up."""

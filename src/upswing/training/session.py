@@ -31,6 +31,7 @@ from upswing.training.channel import Channel, peak_bytes
 from upswing.training.data import Material, Unlearnable, material
 from upswing.training.keeping import Keeping
 from upswing.training.logprobs import Logprobs, needs_reference, tracks_of
+from upswing.training.rollouts import roll_out
 from upswing.training.team import make_team
 
 
@@ -75,6 +76,7 @@ class Session:
         began = _beginning(learner, data, signal, first)
         self._channel.tell(began)
         self._train(model, learner, keeping, first)
+        self._roll_out(model, tokenizer, keeping)
         self._finish(model, keeping, data, began, before)
 
     def _full(self, base: Base) -> bool:
@@ -119,6 +121,21 @@ class Session:
             keeping.note(stepped)
             if stepped.step % self._recipe.save_interval == 0:
                 self._save(model, keeping, stepped)
+
+    def _roll_out(self, model: nn.Module, tokenizer: object, keeping: Keeping) -> None:
+        """Fresh episodes, where the recipe wants them; every round ends with a checkpoint."""
+        self._channel.doing = "playing"
+        last: Stepped | None = None
+        for stepped in roll_out(
+            model, tokenizer, self._recipe, self._folder, team=self._team, clock=time.monotonic,
+            first_step=keeping.step,
+        ):  # fmt: skip
+            if last is not None and stepped.epoch != last.epoch:
+                self._save(model, keeping, last)
+            self._channel.step = stepped.step
+            self._channel.tell(stepped)
+            keeping.note(stepped)
+            last = stepped
 
     def _save(self, model: nn.Module, keeping: Keeping, stepped: Stepped) -> None:
         measured = self._measured(model)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from upswing.errors import Misuse
+from upswing.worlds.crafting import Crafting
 from upswing.worlds.desk import Desk
 from upswing.worlds.market import Market
 from upswing.worlds.triage import Triage
@@ -18,6 +19,7 @@ WORLDS: Mapping[str, Callable[[int], World[Any, Any]]] = {
     "desk": Desk,
     "market": Market,
     "workshop": Workshop,
+    "crafting": Crafting,
 }
 """Name → what makes that world from a seed."""
 

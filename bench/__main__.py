@@ -26,6 +26,7 @@ MODULES = (
     "gateway",
     "learning",
     "rollouts",
+    "grpo",
     "demo",
 )
 

@@ -87,7 +87,8 @@ def test_steps_are_numbered_on_and_rounds_that_were_done_before_are_not_repeated
             )
         )  # fmt: skip
 
-    (tmp_path / "rollouts.jsonl").write_bytes(
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts" / "rollouts.jsonl").write_bytes(
         b"".join(msgspec.json.encode(Round(n, 1, 6, 24, 0.0, 0.0, 0, 1.0)) + b"\n" for n in (1, 2))
         + b'{"round": 3, "tu'
     )

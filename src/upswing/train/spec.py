@@ -5,7 +5,7 @@
 | `job.json`           | this specification                                               |
 | `samples.jsonl`      | the data, one `Sample` a line; deleted when the job is over      |
 | `checkpoints/…`      | `step-000050/`, `best/`, `final/`                                |
-| `artifacts/…`        | `curves.png`, `tensorboard/`, `card.md`, `snapshot.json`         |
+| `artifacts/…`        | `curves.png`, `tensorboard/`, `card.md`, `snapshot.json`, `rollouts.jsonl` |
 | `steps.jsonl`        | what every step reported, so that curves survive a restart       |
 | `logprobs.safetensors` | of the behaviour and the reference, computed once              |
 | `child.log`          | whatever else the child printed                                  |

@@ -4,7 +4,7 @@
 
 Every round is on-policy: its tokens and logprobs are those that were drawn from the weights that the
 round's update starts from. Episodes are played in this process and stored nowhere: they count in no
-evidence, no degradation and no report but the job's own (`rollouts.jsonl`: numbers, no text).
+evidence, no degradation and no report but the job's own (`artifacts/rollouts.jsonl`: numbers, no text).
 """
 
 from __future__ import annotations
@@ -169,13 +169,14 @@ def roll_out(
     first_step: int,
 ) -> Iterator[Stepped]:
     """The rounds of a job's recipe, those left of them; what they brought is kept in its folder."""
-    plan, path = recipe.rollouts, folder / "rollouts.jsonl"
+    plan, path = recipe.rollouts, folder / "artifacts" / "rollouts.jsonl"
     if plan is None:
         return
     done = _read(path)
 
     def note(played: Round) -> None:
         if team.rank == 0:
+            path.parent.mkdir(exist_ok=True)
             with path.open("ab") as lines:
                 lines.write(msgspec.json.encode(played) + b"\n")
 

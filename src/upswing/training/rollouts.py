@@ -13,7 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import msgspec
 import torch
 from torch import nn
 
-from upswing.train.credit import signal_of
+from upswing.train.credit import Signal, signal_of
 from upswing.train.example import Example
 from upswing.train.learner import Learner, Team
 from upswing.train.recipe import Recipe
@@ -104,7 +104,7 @@ class FreshRollouts:
 
     def _learn(self, examples: Sequence[Example], recipe: Recipe) -> Iterator[Stepped]:
         tracks = [track_of(example) for example in examples]
-        signal = signal_of(examples, tracks, recipe)
+        signal = _spread(signal_of(examples, tracks, recipe))
         if not signal.clusters:
             return
         learner = Learner(
@@ -224,6 +224,12 @@ def track_of(example: Example) -> Track:
     """What was sampled, with the logprobs that it was sampled with."""
     old = recorded(example)
     return Track(torch.empty(0) if old is None else old, turn_index(example))
+
+
+def _spread(signal: Signal) -> Signal:
+    """Every episode for itself: a step then sees many tasks once and not few tasks many times."""
+    alone = tuple((member,) for cluster in signal.clusters for member in cluster)
+    return replace(signal, clusters=alone)
 
 
 def _on_policy(recipe: Recipe, passes: int) -> Recipe:

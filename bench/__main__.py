@@ -25,6 +25,8 @@ MODULES = (
     "canary",
     "gateway",
     "learning",
+    "rollouts",
+    "grpo",
     "demo",
 )
 

@@ -111,8 +111,8 @@ def _progress(told: Told) -> Progress:
         current_epoch=stepped.epoch if stepped else 0,
         total_epochs=max(1, began.total_epochs),
         current_step=at,
-        total_steps=max(1, began.total_steps),
-        percent_complete=round(100 * at / max(1, began.total_steps), 2),
+        total_steps=max(1, at, began.total_steps),  # fresh rollouts take steps that nobody foresaw
+        percent_complete=round(100 * at / max(1, at, began.total_steps), 2),
         eta_seconds=round(left * told.step_seconds, 1) if stepped else UNSET,
     )
 

@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta
 
 from upswing.contracts.training import Algorithm, TrainingRequest
 from upswing.errors import Reason, Rejected
+from upswing.train.rollout_plan import Rollouts
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -149,6 +150,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """KTO: weight of what people liked; none means: such that both sides weigh the same."""
     undesirable_weight: NonNegative | None = None
     """KTO: weight of what they did not."""
+    rollouts: Rollouts | None = None
+    """Fresh episodes that the job plays with the policy it trains, after the logged ones; none
+    means only logged ones."""
 
     kl_limit: NonNegative = 10.0
     """Divergence from the behaviour policy, in nats per token, that counts as blown up."""

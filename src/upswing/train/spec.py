@@ -5,7 +5,7 @@
 | `job.json`           | this specification                                               |
 | `samples.jsonl`      | the data, one `Sample` a line; deleted when the job is over      |
 | `checkpoints/…`      | `step-000050/`, `best/`, `final/`                                |
-| `artifacts/…`        | `curves.png`, `tensorboard/`, `card.md`, `snapshot.json`         |
+| `artifacts/…`        | `curves.png`, `tensorboard/`, `card.md`, `snapshot.json`, `rollouts.jsonl` |
 | `steps.jsonl`        | what every step reported, so that curves survive a restart       |
 | `evaluations.jsonl`  | how far the policy was from its start, and what it was worth     |
 | `logprobs.safetensors` | of the behaviour and the reference, computed once              |

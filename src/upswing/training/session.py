@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -35,6 +36,7 @@ from upswing.training.data import Material, Unlearnable, material
 from upswing.training.evaluating import Evaluator, Logged, Playable
 from upswing.training.keeping import Keeping
 from upswing.training.logprobs import Logprobs
+from upswing.training.rollouts import roll_out
 from upswing.training.team import make_team
 
 
@@ -73,7 +75,11 @@ class Session:
         model = trainable(model, self._recipe, start, full=self._full(base))
         self._channel.doing = "looking at the data"
         signal, self._evaluator = self._prepare(model, tokenizer, base, data)
-        self._budget = kl_budget(self._recipe, self._evaluator.tokens_per_reply)
+        # Fresh rounds start from themselves: how far they lead away together is no fault.
+        fresh = self._recipe.rollouts is not None
+        self._budget = (
+            math.inf if fresh else kl_budget(self._recipe, self._evaluator.tokens_per_reply)
+        )
         learner = Learner(
             model, data.train, signal, self._recipe, value_head=self._value_head(model, data.train),
             team=self._team, clock=time.monotonic,
@@ -88,6 +94,7 @@ class Session:
         )
         self._channel.tell(began)
         stopped = self._train(model, learner, keeping, first)
+        self._roll_out(model, tokenizer, keeping)
         self._finish(model, keeping, data, began, stopped)
 
     def _full(self, base: Base) -> bool:
@@ -145,15 +152,36 @@ class Session:
             self._channel.tell(stepped)
             keeping.note(stepped)
             if stepped.step in due:
-                evaluation = self._evaluator.evaluate(model, stepped.step)
-                keeping.evaluated(evaluation)
-                best = chosen(keeping.evaluations, self._budget).step == stepped.step
-                self._save(keeping, stepped, evaluation.value, best=best)
+                self._evaluate(model, keeping, stepped)
                 if stopped := self._agreed(stop_of(keeping.evaluations, self._budget)):
                     return stopped
             elif stepped.step % self._recipe.save_interval == 0:
                 self._save(keeping, stepped, None, best=False)
         return None
+
+    def _roll_out(self, model: nn.Module, tokenizer: object, keeping: Keeping) -> None:
+        """Fresh episodes, where the recipe wants them; every round ends with an evaluation."""
+        self._channel.doing = "playing"
+        last: Stepped | None = None
+        for stepped in roll_out(
+            model, tokenizer, self._recipe, self._folder, team=self._team, clock=time.monotonic,
+            first_step=keeping.step,
+        ):  # fmt: skip
+            if last is not None and stepped.epoch != last.epoch:
+                self._evaluate(model, keeping, last)
+            self._channel.step = stepped.step
+            self._channel.tell(stepped)
+            keeping.note(stepped)
+            last = stepped
+        if last is not None:
+            self._evaluate(model, keeping, last)
+
+    def _evaluate(self, model: nn.Module, keeping: Keeping, stepped: Stepped) -> None:
+        """Measure, and keep a checkpoint of what was measured."""
+        evaluation = self._evaluator.evaluate(model, stepped.step)
+        keeping.evaluated(evaluation)
+        best = chosen(keeping.evaluations, self._budget).step == stepped.step
+        self._save(keeping, stepped, evaluation.value, best=best)
 
     def _agreed(self, stop: Stop | None) -> Stop | None:
         """Of several processes that train together, the first decides."""

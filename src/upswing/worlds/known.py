@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from upswing.errors import Misuse
+from upswing.worlds.crafting import Crafting
 from upswing.worlds.desk import Desk
 from upswing.worlds.market import Market
 from upswing.worlds.own import installed_worlds, is_entry_point, load_world
@@ -27,6 +28,7 @@ WORLDS: Mapping[str, Callable[[int], World[Any, Any]]] = {
     "desk": Desk,
     "market": Market,
     "workshop": Workshop,
+    "crafting": Crafting,
 }
 """Name → what makes that world from a seed."""
 

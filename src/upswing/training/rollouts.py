@@ -1,0 +1,255 @@
+"""How does a job learn from episodes that it plays itself? Sample, update, sample with the new policy …
+
+    curriculum ─▶ tasks ─▶ play with the policy as it is ─▶ groups ─▶ Learner, few passes ─▶ next round
+
+Every round is on-policy: its tokens and logprobs are those that were drawn from the weights that the
+round's update starts from. Episodes are played in this process and stored nowhere: they count in no
+evidence, no degradation and no report but the job's own (`artifacts/rollouts.jsonl`: numbers, no text).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from upswing.train.credit import Signal, signal_of
+from upswing.train.example import Example
+from upswing.train.learner import Learner, Team
+from upswing.train.recipe import Recipe
+from upswing.train.report import Stepped
+from upswing.train.rollout_plan import Rollouts, horizon, tasks_left
+from upswing.train.tracks import Track, recorded, turn_index
+from upswing.worlds.curriculum import Tries, next_tasks
+from upswing.worlds.episode import Episode
+from upswing.worlds.horizon import Horizon
+from upswing.worlds.known import world_of
+from upswing.worlds.remote_world import RemoteWorld
+from upswing.worlds.sampler import Policy, play
+from upswing.worlds.world import World
+
+_RELATIVE = frozenset({"grpo", "rloo", "reinforce"})
+PURPOSE = "rollout"
+
+
+_NICE = 5
+"""So much the processors prefer others while a job plays: agents who wait for an answer come first."""
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What one round brought."""
+
+    round: int
+    turns: int
+    """The horizon."""
+    tasks: int
+    episodes: int
+    score: float
+    success: float
+    usable_groups: int
+    """Groups whose attempts differ."""
+    seconds: float
+    purpose: str = PURPOSE
+
+
+@dataclass
+class FreshRollouts:
+    """The rounds of one job."""
+
+    model: nn.Module
+    tokenizer: Any
+    recipe: Recipe
+    plan: Rollouts
+    world: World[Any, Any]
+    team: Team = field(default_factory=Team)
+    clock: Callable[[], float] = lambda: 0.0
+    note: Callable[[Round], None] = lambda _: None
+    """Hears of every round when it is over."""
+    rounds: int = 0
+    """Done so far, by this attempt or by one before it."""
+    episodes: int = 0
+    """Played so far."""
+
+    def __post_init__(self) -> None:
+        self._by_id = {task.task_id: task for task in self.world.training}
+        self._tries: dict[str, Tries] = {}
+        self._optimizer: dict[str, Any] | None = None
+        self.tokens = 0
+
+    def run(self, first_step: int = 0) -> Iterator[Stepped]:
+        """Round after round, step after step, numbered from `first_step` on; a round is an epoch."""
+        began, step = self.clock(), first_step
+        recipe = _on_policy(self.recipe, self.plan.passes)
+        for number in range(self.rounds, self.plan.rounds):
+            count = tasks_left(self.plan, self.episodes)
+            if not count or self._is_over(began):
+                return
+            at = self.clock()
+            played = self._play(number, count)
+            examples = [example_of(episode, f"{PURPOSE}-{number}") for episode in played]
+            for stepped in self._learn(examples, recipe):
+                step += 1
+                yield msgspec.structs.replace(stepped, step=step, epoch=number + 1)
+            self.rounds = number + 1
+            turns = horizon(self.plan, number, self.world.max_turns)
+            self.note(_round(number, turns, played, self.clock() - at))
+
+    def _learn(self, examples: Sequence[Example], recipe: Recipe) -> Iterator[Stepped]:
+        tracks = [track_of(example) for example in examples]
+        signal = _spread(signal_of(examples, tracks, recipe))
+        if not signal.clusters:
+            return
+        learner = Learner(
+            self.model, examples, signal, recipe, team=self.team, clock=self.clock
+        )  # fmt: skip
+        if self._optimizer is not None:
+            learner.optimizer.load_state_dict(self._optimizer)
+        self.model.train()
+        for stepped in learner.run():
+            yield msgspec.structs.replace(stepped, tokens=self.tokens + stepped.tokens)
+        self.tokens += learner.tokens
+        self._optimizer = learner.optimizer.state_dict()
+
+    def _is_over(self, began: float) -> bool:
+        """Processes that train together must agree, and their clocks do not: there only counts bound."""
+        return self.team.size == 1 and self.clock() - began >= self.plan.minutes * 60
+
+    def _play(self, number: int, count: int) -> list[Episode]:
+        """The episodes of a round that say something."""
+        plan = self.plan
+        chosen = next_tasks(self._tries, list(self._by_id), count, f"{self.recipe.seed}/{number}")
+        policy = Policy(PURPOSE, self.model, self.tokenizer, max_new_tokens=plan.max_tokens)
+        played = play(
+            Horizon(self.world, horizon(plan, number, self.world.max_turns)),
+            [self._by_id[task] for task in chosen],
+            policy,
+            group=plan.attempts,
+            seed=self.recipe.seed * 100_003 + number,
+        )
+        self.episodes += len(played)
+        sound = [episode for episode in played if not episode.outcome.fault]
+        self._remember(sound)
+        return sound
+
+    def _remember(self, played: Sequence[Episode]) -> None:
+        """The newest attempts tell what the policy can do now; older ones count half."""
+        tried = Counter(episode.task.task_id for episode in played)
+        solved = Counter(episode.task.task_id for episode in played if episode.outcome.success)
+        for task, attempts in tried.items():
+            old = self._tries.get(task, Tries())
+            self._tries[task] = Tries(attempts + old.attempts // 2, solved[task] + old.successes // 2)  # fmt: skip
+
+
+@contextmanager
+def world_for(plan: Rollouts) -> Iterator[World[Any, Any]]:
+    """The world that is played: one that is known here, or the one at an address."""
+    if not plan.world.startswith(("http://", "https://")):
+        yield world_of(plan.world, plan.seed)
+        return
+    with RemoteWorld(plan.world) as world:
+        yield world
+
+
+def roll_out(
+    model: nn.Module,
+    tokenizer: Any,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    team: Team,
+    clock: Callable[[], float],
+    first_step: int,
+) -> Iterator[Stepped]:
+    """The rounds of a job's recipe, those left of them; what they brought is kept in its folder."""
+    plan, path = recipe.rollouts, folder / "artifacts" / "rollouts.jsonl"
+    if plan is None:
+        return
+    done = _read(path)
+
+    def note(played: Round) -> None:
+        if team.rank == 0:
+            path.parent.mkdir(exist_ok=True)
+            with path.open("ab") as lines:
+                lines.write(msgspec.json.encode(played) + b"\n")
+
+    os.nice(_NICE)
+    with world_for(plan) as world:
+        rounds = FreshRollouts(
+            model, tokenizer, recipe, plan, world, team=team, clock=clock, note=note,
+            rounds=len(done), episodes=sum(each.episodes for each in done),
+        )  # fmt: skip
+        yield from rounds.run(first_step)
+
+
+def _read(path: Path) -> list[Round]:
+    """Rounds that an attempt before this one has ended; a torn last line is none."""
+    found: list[Round] = []
+    with suppress(FileNotFoundError, msgspec.MsgspecError):
+        for line in path.read_bytes().splitlines():
+            found.append(msgspec.json.decode(line, type=Round))  # noqa: PERF401 - those before a torn one count
+    return found
+
+
+def example_of(episode: Episode, window: str) -> Example:
+    """An episode in tokens, exactly as it was sampled; attempts at a task in one window are a group."""
+    steps = episode.steps
+    sizes = [(len(step.prompt_ids), len(step.completion_ids)) for step in steps]
+    return Example(
+        trajectory_id=f"{window}/{episode.task.task_id}/{episode.member}",
+        group=f"{window}/{episode.task.task_id}",
+        task=episode.task.task_id,
+        ids=episode.ids,
+        trained=tuple(own for read, said in sizes for own in (*[False] * read, *[True] * said)),
+        turns=tuple(turn for turn, size in enumerate(sizes) for _ in range(sum(size))),
+        logps=tuple(
+            logp for step, (read, _) in zip(steps, sizes, strict=True)
+            for logp in (*[0.0] * read, *step.logprobs)
+        ),
+        exact=True,
+        reward=episode.outcome.score,
+        agent_id=f"{PURPOSE}-{episode.member}",
+        behaviour=episode.policy,
+    )  # fmt: skip
+
+
+def track_of(example: Example) -> Track:
+    """What was sampled, with the logprobs that it was sampled with."""
+    old = recorded(example)
+    return Track(torch.empty(0) if old is None else old, turn_index(example))
+
+
+def _spread(signal: Signal) -> Signal:
+    """Every episode for itself: a step then sees many tasks once and not few tasks many times."""
+    alone = tuple((member,) for cluster in signal.clusters for member in cluster)
+    return replace(signal, clusters=alone)
+
+
+def _on_policy(recipe: Recipe, passes: int) -> Recipe:
+    """A few passes over what was just sampled, against the policy that sampled it."""
+    algorithm = recipe.algorithm if recipe.algorithm in _RELATIVE else "grpo"
+    return msgspec.structs.replace(
+        recipe, algorithm=algorithm, epochs=passes, iterations=1, windows_per_iteration=None,
+        kl_beta=0.0, schedule="constant", warmup=0.0,
+    )  # fmt: skip
+
+
+def _round(number: int, turns: int, played: Sequence[Episode], seconds: float) -> Round:
+    scores: dict[str, list[float]] = {}
+    for episode in played:
+        scores.setdefault(episode.task.task_id, []).append(episode.outcome.score)
+    count = max(1, len(played))
+    return Round(
+        round=number + 1, turns=turns, tasks=len(scores), episodes=len(played),
+        score=sum(episode.outcome.score for episode in played) / count,
+        success=sum(episode.outcome.success for episode in played) / count,
+        usable_groups=sum(max(some) > min(some) for some in scores.values()),
+        seconds=seconds,
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""The same world with fewer turns: what counts when an episode is cut short?
+
+A world that can say how much of a task is done in the middle of it has a `progress(state)`; an episode
+that is cut short is worth that much. In any other world it is worth nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, runtime_checkable
+
+from upswing.worlds.world import Observation, Outcome, S, T, World
+
+
+@runtime_checkable
+class HasProgress(Protocol):
+    """A world that knows how far a task has come."""
+
+    def progress(self, state: Any) -> float:
+        """How much is done, from 0 to 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Horizon(Generic[T, S]):
+    """A world in which an episode has at most `max_turns` replies.
+
+    >>> from upswing.worlds.crafting import Crafting
+    >>> world = Crafting()
+    >>> short = Horizon(world, 1)
+    >>> order = next(order for order in world.training if order.thing == "steel")
+    >>> round(short.outcome(short.step(short.reset(order), "buy")).score, 2)
+    0.17
+    """
+
+    inside: World[T, S]
+    max_turns: int
+
+    @property
+    def name(self) -> str:
+        return self.inside.name
+
+    @property
+    def training(self) -> Sequence[T]:
+        return self.inside.training
+
+    @property
+    def held_out(self) -> Sequence[T]:
+        return self.inside.held_out
+
+    def reset(self, task: T) -> tuple[S, int]:
+        return self.inside.reset(task), 0
+
+    def observe(self, state: tuple[S, int]) -> Observation:
+        return self.inside.observe(state[0])
+
+    def step(self, state: tuple[S, int], reply: str) -> tuple[S, int]:
+        return self.inside.step(state[0], reply), state[1] + 1
+
+    def outcome(self, state: tuple[S, int]) -> Outcome | None:
+        ended = self.inside.outcome(state[0])
+        if ended is not None or state[1] < self.max_turns:
+            return ended
+        done = self.inside.progress(state[0]) if isinstance(self.inside, HasProgress) else 0.0
+        return Outcome(False, done, "The episode was cut short.")

@@ -1,0 +1,87 @@
+"""How is a world behind HTTP played in lockstep with many attempts? As a world whose states are visits.
+
+A visit moves on and cannot be taken back, so a state is used once, as the sampler does: it is stepped,
+and the one before is forgotten. What fails over there ends the episode as the world's own fault.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from upswing.errors import Misuse, UpswingError
+from upswing.worlds.agentgym_service import Remote
+from upswing.worlds.visit import Visit
+from upswing.worlds.world import Observation, Outcome, Task
+
+_AWAY = Outcome(False, 0.0, "The world is away.", fault=True)
+_UNTOLD = 100
+"""Tasks that a foreign server surely has; it does not say how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A visit, and how often it was stepped."""
+
+    visit: Visit
+    turns: int = 0
+
+
+class RemoteWorld:
+    """The world at this address; a context manager."""
+
+    def __init__(self, url: str, *, max_turns: int = 30, tasks: int = _UNTOLD) -> None:
+        self._remote = Remote(url, max_turns=max_turns)
+        self._loop = asyncio.new_event_loop()
+        self.name, self.max_turns, count, held = self._remote.name, max_turns, tasks, 0
+        try:
+            about = self._run(self._remote.about())
+            self.max_turns, count, held = about.max_turns, about.training, about.held_out
+        except Misuse:  # a foreign server does not tell
+            pass
+        except UpswingError:
+            self._loop.close()
+            raise
+        numbered = [Task(f"{self.name}-{number}", "") for number in range(count + held)]
+        self.training: Sequence[Task] = numbered[:count]
+        self.held_out: Sequence[Task] = numbered[count:]
+        self._numbers = {task.task_id: number for number, task in enumerate(numbered)}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._remote.close())
+        self._loop.close()
+
+    def reset(self, task: Task) -> Attempt | None:
+        try:
+            return Attempt(self._run(self._remote.begin(self._numbers[task.task_id])))
+        except UpswingError:
+            return None
+
+    def observe(self, state: Attempt | None) -> Observation:
+        """A task's instructions come with what is seen first: they are known only now."""
+        if state is None:
+            return Observation(_AWAY.sentence, "system_message")
+        seen, about = state.visit.observation, state.visit.task.instructions
+        if state.turns or not about:
+            return seen
+        return replace(seen, text=f"{about}\n{seen.text}")
+
+    def step(self, state: Attempt | None, reply: str) -> Attempt | None:
+        if state is None or self.outcome(state) is not None:
+            return state
+        self._run(state.visit.step(reply))
+        moved = Attempt(state.visit, state.turns + 1)
+        if self.outcome(moved) is not None:
+            self._run(state.visit.close())
+        return moved
+
+    def outcome(self, state: Attempt | None) -> Outcome | None:
+        return _AWAY if state is None else state.visit.outcome
+
+    def _run(self, work: Any) -> Any:
+        return self._loop.run_until_complete(work)

@@ -1,0 +1,176 @@
+"""A job plays worlds with the policy it trains: on-policy, bounded, and better for it."""
+
+import asyncio
+import contextlib
+import threading
+
+import msgspec
+import pytest
+from tests.conftest import running_loop
+from tests.learn.school import School, batch
+from tests.support import Client
+from tests.worlds.small import policy
+
+from upswing.train.learner import Team
+from upswing.train.recipe import Recipe
+from upswing.train.rollout_plan import Rollouts
+from upswing.train.tracks import logprobs, recorded
+from upswing.training.rollouts import FreshRollouts, Round, example_of, roll_out
+from upswing.world_server import Options, serve
+from upswing.worlds.curriculum import next_tasks
+from upswing.worlds.remote_world import RemoteWorld
+from upswing.worlds.sampler import play
+from upswing.worlds.triage import Triage
+
+pytestmark = pytest.mark.learn
+CHECK = Triage(sizes=(64, 8), tests=8, check_first=True)
+RECIPE = Recipe(learning_rate=1e-3, batch_size=32, micro_tokens=4096)
+
+
+def fresh(plan, world=CHECK, **options):
+    player = policy()
+    noted = []
+    rounds = FreshRollouts(
+        player.model, player.tokenizer, RECIPE, plan, world, note=noted.append, **options
+    )
+    return rounds, noted
+
+
+def test_an_example_of_an_episode_has_the_tokens_and_logprobs_that_were_sampled():
+    player = policy()
+    played = play(CHECK, CHECK.training[:6], player, group=4, seed=3)
+    examples = [example_of(episode, "w") for episode in played]
+    assert {len(episode.steps) for episode in played} == {1} or any(
+        len(set(example.turns)) == 2 for example in examples
+    )
+    found = logprobs(player.model, examples, micro_tokens=4096)
+    for example, episode, logps in zip(examples, played, found, strict=True):
+        assert example.ids == episode.ids
+        assert sum(example.trained) == sum(len(step.completion_ids) for step in episode.steps)
+        assert recorded(example).tolist() == pytest.approx(logps.tolist(), abs=1e-4)
+    assert len({example.group for example in examples}) == 6
+
+
+def test_rounds_are_bounded_by_episodes():
+    rounds, noted = fresh(Rollouts("x", rounds=50, tasks=4, attempts=4, episodes=40))
+    list(rounds.run())
+    assert rounds.episodes == 40
+    assert [each.episodes for each in noted] == [16, 16, 8]
+
+
+def test_rounds_are_bounded_by_time():
+    ticks = iter(range(0, 100_000, 20))
+    plan = Rollouts("x", rounds=50, tasks=2, attempts=2, minutes=2)
+    rounds, noted = fresh(plan, clock=lambda: float(next(ticks)))
+    list(rounds.run())
+    assert 1 <= len(noted) < 10
+
+
+def test_the_horizon_grows_from_round_to_round():
+    rounds, noted = fresh(Rollouts("x", rounds=4, tasks=2, attempts=2))
+    list(rounds.run())
+    assert [each.turns for each in noted] == [1, 2, 2, 2]
+    assert {each.purpose for each in noted} == {"rollout"}
+
+
+def test_steps_are_numbered_on_and_rounds_that_were_done_before_are_not_repeated(tmp_path):
+    player = policy()
+    recipe = msgspec.structs.replace(
+        RECIPE, rollouts=Rollouts("triage", rounds=4, tasks=6, attempts=4)
+    )
+
+    def run(first):
+        return list(
+            roll_out(
+                player.model, player.tokenizer, recipe, tmp_path, team=Team(),
+                clock=lambda: 0.0, first_step=first,
+            )
+        )  # fmt: skip
+
+    (tmp_path / "artifacts").mkdir()
+    (tmp_path / "artifacts" / "rollouts.jsonl").write_bytes(
+        b"".join(msgspec.json.encode(Round(n, 1, 6, 24, 0.0, 0.0, 0, 1.0)) + b"\n" for n in (1, 2))
+        + b'{"round": 3, "tu'
+    )
+    steps = run(10)
+    assert [each.step for each in steps] == list(range(11, 11 + len(steps)))
+    assert {each.epoch for each in steps} <= {3, 4}
+
+
+def test_without_a_plan_nothing_is_played(tmp_path):
+    assert not list(
+        roll_out(None, None, RECIPE, tmp_path, team=Team(), clock=lambda: 0.0, first_step=0)
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@contextlib.contextmanager
+def served(world):
+    """The world on a port of this machine, from another thread."""
+    ready, address = threading.Event(), []
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+
+    def told(url):
+        address.append(url)
+        ready.set()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve(world, Options(), told, stop)))  # fmt: skip
+    thread.start()
+    try:
+        assert ready.wait(30)
+        yield address[0]
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+        loop.close()
+
+
+def test_a_world_behind_http_is_played_like_one_at_home():
+    world, player = CHECK, policy()
+    with served(world) as url, RemoteWorld(url) as far:
+        assert (far.max_turns, len(far.training)) == (2, 64)
+        names = next_tasks({}, [task.task_id for task in far.training], 3, 0)
+        there = play(far, [t for t in far.training if t.task_id in names], player, group=3, seed=1)
+        first = far.reset(far.training[0])
+        task = world.training[0]
+        assert far.observe(first).text == f"{task.instructions}\n{task.text}"
+        state = far.step(first, "check")
+        assert far.observe(state).text == f"it is a {task.product}"
+        assert far.outcome(far.step(state, task.answer)).success
+    assert len(there) == 9
+    assert all(not episode.outcome.fault for episode in there)
+
+
+def test_a_world_that_goes_away_spoils_episodes_and_no_agent_is_blamed():
+    with served(CHECK) as url:
+        far = RemoteWorld(url)
+    assert far.outcome(far.reset(far.training[0])).fault
+    far.__exit__()
+
+
+@pytest.mark.live
+async def test_a_job_of_the_loop_plays_after_it_has_learned_from_the_log(data, bases):
+    data.mkdir(mode=0o700)
+    (data / "bases").symlink_to(bases)
+    async with (
+        running_loop(data) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        school = School(client, Triage(), bases)
+        await school.record(batch(school.world, 0, 16))
+        told = {"world": "triage", "rounds": 3, "tasks": 8, "attempts": 8}
+        status = await school.train(
+            "grpo", rollouts=told, learning_rate=3e-4, epochs=1, micro_tokens=8192
+        )
+        assert status["status"] == "completed", status
+    (notes,) = data.rglob("rollouts.jsonl")
+    rounds = [msgspec.json.decode(line, type=Round) for line in notes.read_bytes().splitlines()]
+    assert [(each.round, each.episodes) for each in rounds] == [(1, 64), (2, 64), (3, 64)]
+
+
+@pytest.mark.slow
+def test_fresh_rollouts_learn_more_than_logged_episodes_of_the_base_at_equal_numbers(bases):
+    from bench.rollouts import run
+
+    base, logged, better = run(0, bases)
+    assert better > max(base, logged) + 0.05

@@ -107,7 +107,7 @@ class Repertoire:
         own = [f"world:{name}" for name in worlds] + list(self._files)
         if len(self._harvested(newest)) >= FEWEST:
             own.append(PRODUCTION)
-        return self.named(usual_suites(own, self.base))
+        return self.named(usual_suites(own))
 
     async def made(self, names: Sequence[str], sampling: Sampling) -> tuple[Suite, ...]:
         """The suites of these names; `Misuse` when one cannot be had."""

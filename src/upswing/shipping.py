@@ -34,6 +34,7 @@ from upswing.adapters.sql.validations import Validations
 from upswing.comparing import Comparison, look_up
 from upswing.config import ServeConfig, Settings, Surroundings
 from upswing.deploy.ledger_service import World
+from upswing.deploy.logged import Logged
 from upswing.deploy.metrics import DeployMetrics
 from upswing.deploy.policy import policy_of
 from upswing.deploy.service import Controller
@@ -77,7 +78,7 @@ class Shipping:
         self.controller = Controller(
             world, self.proving.prove, policy_of(surroundings.deploy, settings.deploy),
             base=base, holder=str(new_id()), metrics=DeployMetrics(registry),
-            unchanged=self._unchanged,
+            unchanged=self._unchanged, logged=self._logged,
         )  # fmt: skip
 
     async def run(self) -> None:
@@ -127,6 +128,17 @@ class Shipping:
         job = await self._jobs.get(row.job_id)
         told = job.status.metadata if job else UNSET
         return told is not UNSET and told.get("no_change") is True
+
+    async def _logged(self, row: ModelRow) -> Logged | None:
+        """What the job that made a model estimated on held-out tasks, before and after."""
+        job = await self._jobs.get(row.job_id)
+        told = job.status.metadata if job else UNSET
+        pair = UNSET if told is UNSET else told.get("holdout_reward")
+        effective = None if told is UNSET else told.get("holdout_effective_samples")
+        if not isinstance(pair, list) or len(pair) != 2:
+            return None
+        numbers = [each for each in (*pair, effective) if isinstance(each, int | float)]
+        return Logged(*numbers) if len(numbers) == 3 else None
 
     async def compare(self, a: str, b: str) -> Comparison:
         return await look_up(a, b, self._earnings, self._validations)

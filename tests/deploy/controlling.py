@@ -65,6 +65,8 @@ class Ground:
         """Of the improvement's interval; None: it shows what the estimate says."""
         self.unmoved = set()
         """Models that training says it has not changed."""
+        self.estimated = None
+        """What training estimated from logged episodes."""
         self.proved = []
         self.trouble = None
         self.reward = {}
@@ -85,13 +87,17 @@ class Ground:
     async def unchanged(self, row):
         return row.model_id in self.unmoved
 
+    async def logged(self, row):
+        return self.estimated
+
     def controller(self, holder="one"):
         world = World(
             self.store, self.board, self.serving, lambda: self.now, lambda: self.wall, self.new_id
         )
         return Controller(
-            world, self.prove, self.policy, base=BASE, holder=holder, unchanged=self.unchanged
-        )
+            world, self.prove, self.policy, base=BASE, holder=holder, unchanged=self.unchanged,
+            logged=self.logged,
+        )  # fmt: skip
 
     async def started(self, **options):
         made = self.controller(**options)

@@ -6,6 +6,7 @@ import pytest
 from tests.deploy.controlling import BASE, LOOK, START, Ground
 
 from upswing.deploy.journal import replay
+from upswing.deploy.logged import Logged
 from upswing.deploy.states import Rollout as State
 from upswing.errors import Conflict, Misuse, Transient
 
@@ -535,3 +536,21 @@ async def test_metrics_tell_how_a_model_does(ground):
     assert (await controller.metrics("current"))["model_id"] == BASE
     assert [each["model_id"] for each in await controller.models()] == [name, BASE]
     assert (await controller.rollouts())[0]["state"] == "ramping"
+
+
+# ── nothing of the user's own can be played ──────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("logged", "state"),
+    [(Logged(0.3, 0.6, 80.0), "canary"), (Logged(0.3, 0.31, 80.0), "passed"),
+     (Logged(0.3, 0.9, 10.0), "undecided"), (None, "undecided")],
+)  # fmt: skip
+async def test_what_cannot_be_played_gets_a_canary_by_what_was_logged(ground, logged, state):
+    ground.estimated, ground.word, ground.improvement = logged, "inconclusive", None
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    assert ground.state(name) == state
+    if state == "canary":
+        assert ground.shares == {BASE: 95.0, name: 5.0}, "whatever the estimate says"

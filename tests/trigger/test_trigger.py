@@ -363,7 +363,8 @@ async def test_an_automatic_request_asks_for_the_last_month_and_leaves_the_recip
     (job,) = await bench.jobs.list()
     config = job.request.training_config
     assert (config.algorithm, config.base_model) == ("grpo", "/models/q")
-    assert (config.dataset.source, config.dataset.sample_size) == ("local", 10_000)
+    assert (config.dataset.source, config.dataset.sample_size) == ("local", 512)
+    assert job.request.metadata["dataset_size"] == "new"
     limits = config.dataset.filter
     assert (limits.max_trajectory_length, limits.min_reward) == (50, msgspec.UNSET)
     assert limits.date_range.end - limits.date_range.start == timedelta(days=30)

@@ -336,7 +336,7 @@ async def test_without_such_tasks_the_abilities_count(make, store):
 
 
 async def test_too_few_such_tasks_are_not_used_unasked(make, store):
-    await stored(store, 10)
+    await stored(store, 7)
     async with Adding() as models:
         production = Production(store.database)
         async with make(models, ValidateConfig(), production=production, held_out=bool) as prover:

@@ -8,6 +8,8 @@
 | validation: pass, not shown to be better | passed                 | its rollout waits for a person's word |
 | training did not change it               | failed                 | it is not validated                   |
 | validation: pass                         | passed                 | its rollout begins, or waits          |
+| no task of the user's own can be played  | passed, if nothing is  | a canary from 5 %, if training's own  |
+|                                          | worse                  | estimate says that it is better       |
 | the model that it was trained from       | aborted                | the next training starts from what    |
 | answers no more                          |                        | answers now                           |
 | the baseline changed meanwhile           | is validated again     | only what a person registered         |
@@ -32,13 +34,14 @@ from upswing.deploy.events import Begin
 from upswing.deploy.journal import Arrived, Judged, Queue, reception_of, strategy_of, turn_of
 from upswing.deploy.ledger_service import Ledger
 from upswing.deploy.loading_service import Loads
+from upswing.deploy.logged import Logged, Worth, worth_of
 from upswing.deploy.moves import model_move, promotion, rests, withdrawn
 from upswing.deploy.record import Record, begin_record, begin_watching
 from upswing.deploy.rollout import Rollout, plan_rollout, step
 from upswing.deploy.standing import Standing
 from upswing.deploy.states import ACTIVE, Model
 from upswing.deploy.states import Rollout as State
-from upswing.deploy.strategy import Abort
+from upswing.deploy.strategy import CAUTIOUS, Abort
 from upswing.errors import Denied, Misuse, Rejected, Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import Audit, Incident, ModelMove, Superseded
@@ -48,6 +51,8 @@ Prove = Callable[[str, str], Awaitable[ValidationReport]]
 """(candidate, current) → what came of it; both are served."""
 Unchanged = Callable[[ModelRow], Awaitable[bool]]
 """Whether training said of its model that nothing in it has changed."""
+ReadsLogged = Callable[[ModelRow], Awaitable[Logged | None]]
+"""What training estimated from logged episodes."""
 REGISTERED = "registered-"
 """How the job of a model begins that training did not make."""
 _TRIES = 5
@@ -60,8 +65,14 @@ class Arrivals:
     """Proves what is new, and lets it begin."""
 
     def __init__(
-        self, ledger: Ledger, loads: Loads, prove: Prove, unchanged: Unchanged | None = None
+        self,
+        ledger: Ledger,
+        loads: Loads,
+        prove: Prove,
+        unchanged: Unchanged | None = None,
+        logged: ReadsLogged | None = None,
     ) -> None:
+        self._logged = logged
         self._ledger, self._loads, self._prove = ledger, loads, prove
         self._unchanged = unchanged
         self.proving: str | None = None
@@ -167,7 +178,14 @@ class Arrivals:
         sound = told if told is not None and math.isfinite(told) else None
         judged = self._judged(row, current, report.run_id, report.word, report.reasons, sound)
         judged = replace(judged, shown=is_shown(report))
-        await self._settle(judged, _WORDS[report.word], report)
+        if not any(suite.own for suite in report.suites) and (worth := await self._worth(row)):
+            judged = by_logged(judged, report, worth)
+        await self._settle(judged, _WORDS[judged.word], report)
+
+    async def _worth(self, row: ModelRow) -> Worth | None:
+        """What training's own estimate says of a model that it made."""
+        by_hand = row.job_id.startswith(REGISTERED)
+        return None if by_hand or self._logged is None else worth_of(await self._logged(row))
 
     async def _is_unchanged(self, row: ModelRow) -> bool:
         """What was registered by hand is validated in any case."""
@@ -355,6 +373,20 @@ class Arrivals:
             )  # fmt: skip
         else:
             await ledger.carry_out((after,), decisions=decisions, by=by, audit=audit)
+
+
+def by_logged(judged: Judged, report: ValidationReport, worth: Worth) -> Judged:
+    """A verdict without tasks of the user's own: nothing else is worse, and it is worth a canary."""
+    sound = report.results.safety_checks_passed and report.results.benchmark_passed
+    if report.word == "fail" or not sound:
+        return judged
+    cautious = replace(
+        judged.boldness, blue_green=False, initial=min(CAUTIOUS, judged.boldness.initial)
+    )
+    return replace(
+        judged, word="pass", improvement=worth.improvement, shown=worth.probable, boldness=cautious,
+        reasons=(worth.sentence,),
+    )  # fmt: skip
 
 
 def is_shown(report: ValidationReport) -> bool:

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from upswing.deploy import told
-from upswing.deploy.arriving_service import Arrivals, Prove, Unchanged
+from upswing.deploy.arriving_service import Arrivals, Prove, ReadsLogged, Unchanged
 from upswing.deploy.ledger_service import Ledger, Unserved, World
 from upswing.deploy.loading_service import Loads
 from upswing.deploy.looking_service import Looker
@@ -55,11 +55,12 @@ class Controller:
     def __init__(
         self, world: World, prove: Prove, policy: DeployPolicy, *, base: str, holder: str,
         metrics: DeployMetrics | None = None, unchanged: Unchanged | None = None,
+        logged: ReadsLogged | None = None,
     ) -> None:  # fmt: skip
         self.ledger = Ledger(world, policy, base, holder, metrics)
         self._loads = Loads(self.ledger, self.wake)
         self._looker = Looker(self.ledger, self._loads)
-        self._arrivals = Arrivals(self.ledger, self._loads, prove, unchanged)
+        self._arrivals = Arrivals(self.ledger, self._loads, prove, unchanged, logged)
         self._operator = Operator(self.ledger, self._loads, self._arrivals)
         self.approve, self.pause = self._operator.approve, self._operator.pause
         self.resume, self.rollback = self._operator.resume, self._operator.rollback

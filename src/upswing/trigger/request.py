@@ -20,11 +20,16 @@ from upswing.contracts.wire import Json
 from upswing.trigger.decide import Train
 from upswing.trigger.policy import Policy
 
+_LEAST = 512
+"""Trajectories that a job may take at least, however little is new."""
+
 
 def request_of(
-    choice: Train, policy: Policy, *, job_id: str, now: datetime, previous: str | None
+    choice: Train, policy: Policy, *, job_id: str, now: datetime, previous: str | None, new: int
 ) -> TrainingRequest:
     """The request for this choice. `previous` is the job of the model that answers now.
+
+    The size follows from what is `new`, twice, so that what a failed job had can be used again.
 
     Hyperparameters are left to the algorithm's defaults and to the config's recipe. There is no
     `min_reward`: algorithms that compare need the bad ones too.
@@ -46,7 +51,7 @@ def request_of(
             base_model=usual.base_model or "",
             dataset=Dataset(
                 source="local",
-                sample_size=choice.sample_size or usual.sample_size,
+                sample_size=choice.sample_size or min(usual.sample_size, max(_LEAST, 2 * new)),
                 filter=UNSET if choice.force else _recent(policy, now),
             ),
             hyperparameters=Hyperparameters(),

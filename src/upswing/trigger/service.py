@@ -132,8 +132,9 @@ class Trigger:
             case Train():
                 job_id = f"{choice.reason.replace('_', '-')}-{self._new_id()}"
                 request = request_of(
-                    choice, self.policy, job_id=job_id, now=inputs.now, previous=previous
-                )
+                    choice, self.policy, job_id=job_id, now=inputs.now, previous=previous,
+                    new=inputs.new,
+                )  # fmt: skip
                 asked = await self._desk.ask(
                     request, decision, covers_seq=inputs.newest_seq, slot=choice.slot,
                     alone=not choice.force,

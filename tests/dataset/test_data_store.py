@@ -35,7 +35,7 @@ async def test_the_judges_score_stands_beside_the_total_and_the_newest_revision_
     await put(store, grouped(1, "a"), total=0.25, judge=0.875)
     (found,) = await data.candidates()
     assert (found.revision, found.reward, found.raw_total) == (2, 0.25, 0.125)
-    assert (found.judged, found.verified, found.feedback) == (0.875, None, None)
+    assert (found.judged, found.feedback) == (0.875, None)
 
 
 async def test_what_speaks_against_a_candidate_is_told(store, data):

@@ -13,7 +13,7 @@ from upswing.demo.view import (
     View,
 )
 
-NAMES = ("agents", "collect", "reward", "judge", "trigger", "train", "validate", "deploy")
+NAMES = ("agents", "collect", "reward", "trigger", "train", "validate", "deploy")
 FIRST, SECOND, BAD = "agent-zero-rl-v1", "agent-zero-rl-v2", "sabotaged-v3"
 SPANS = {
     "tiny": (4, 110, 0.31),
@@ -80,9 +80,9 @@ def view(second=101.0, **changes):
 
 
 def stages(second):
-    counts = (1312, 1310, 1308, 96, 1, 1, 1, 3)
-    states = ("working", "working", "working", "working", "done", "done", "done", "working")
-    notes = ("5 agents work", "last 0.2 s ago", "baseline of 1,000", "ranks 48 groups", "61 of 300 new",
+    counts = (1312, 1310, 1308, 1, 1, 1, 3)
+    states = ("working", "working", "working", "done", "done", "done", "working")
+    notes = ("5 agents work", "last 0.2 s ago", "baseline of 1,000", "61 of 300 new",
              "120 steps taken", "v1 passes", "50 % has seen 21 of 40 rewards")  # fmt: skip
     return tuple(
         Stage(name, state, count, note, seconds=second / (at + 1))

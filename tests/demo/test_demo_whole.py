@@ -111,9 +111,9 @@ def the_rows_tell_the_story(rows, summary):
     assert verdicts[model] == "pass"
     assert verdicts["sabotage-1"] == "fail"
     assert {"canary", "begin", "set_weight", "promote", "abort", "roll_back"} <= rows.kinds("deploy")  # fmt: skip
-    ((judged,),) = rows("SELECT COUNT(*) FROM judged")
+    ((verified,),) = rows("SELECT COUNT(*) FROM scored WHERE verified IS NOT NULL")
     ((said,),) = rows("SELECT COUNT(*) FROM feedback")
-    assert judged > 10
+    assert verified > 1000
     assert said > 10
     assert summary["rolled_back"] == ["sabotage-1"]
     assert summary["taken_back_seconds"] is not None

@@ -220,7 +220,7 @@ async def test_paths_and_methods_that_do_not_exist_are_said_so():
         ({"metric_name": "comment", "value": "nice"}, {"type": "comment", "comment": "nice"}),
         (
             {"metric_name": "demonstration", "value": "do this"},
-            {"type": "correction", "comment": "do this"},
+            {"type": "demonstration", "comment": "do this"},
         ),
         ({"type": "thumbs_up", "feedback_id": "f-1"}, {"type": "thumbs_up", "feedback_id": "f-1"}),
     ],

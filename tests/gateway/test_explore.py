@@ -17,7 +17,7 @@ async def test_an_exploring_episode_is_asked_for_warmer_and_says_so(asked, sent,
     async with Scripted() as server:
         made = plan(model("base", server.url))
         async with started(made, explore=ExploreConfig(share=1.0, temperature=0.9)) as gateway:
-            await gateway.chat(headers={"x-episode-id": "e"}, **asked)
+            await gateway.chat(headers=["x-episode-id: e"], **asked)
             await gateway.close("e")
             (kept,) = gateway.keeper.trajectories
         assert server.requests[-1]["body"].get("temperature") == sent
@@ -29,7 +29,7 @@ async def test_an_exploring_episode_is_asked_for_warmer_and_says_so(asked, sent,
 async def test_without_a_word_in_the_config_nobody_explores():
     async with Scripted() as server:
         async with started(plan(model("base", server.url))) as gateway:
-            await gateway.chat(headers={"x-episode-id": "e"}, temperature=0)
+            await gateway.chat(headers=["x-episode-id: e"], temperature=0)
             await gateway.close("e")
             (kept,) = gateway.keeper.trajectories
         assert server.requests[-1]["body"]["temperature"] == 0

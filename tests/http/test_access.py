@@ -32,6 +32,7 @@ MAY = {
     "DELETE /v1/optouts/{user}": {OPERATOR},
     "DELETE /v1/users/{user}/data": {OPERATOR},
     "POST /training/start": {OPERATOR},
+    "POST /training/plan": {READER, OPERATOR},
     "GET /training/{job_id}/status": {READER, OPERATOR},
     "POST /training/{job_id}/cancel": {OPERATOR},
     "GET /jobs": {READER, OPERATOR},

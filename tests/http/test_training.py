@@ -13,7 +13,7 @@ from upswing.redact import Redactor
 from upswing.train.jobs import moved
 
 pytestmark = pytest.mark.live
-HERE = Settings(train=TrainConfig(min_trajectories=6, min_agents=3))
+HERE = Settings(train=TrainConfig(min_trajectories=6, min_agents=3, min_groups=1))
 REMOTE = Surroundings(train_here=False)
 """Jobs stay queued, so that what is asked of them does not depend on who runs them."""
 REDACTOR = Redactor()
@@ -31,7 +31,8 @@ def request(**changes):
 
 async def fill(loop, client, agents=3, each=2):
     for place in range(agents * each):
-        await client.send(trajectory(agent_id=f"agent-{place % agents}"))
+        told = {"outcome": ("failed", "completed")[place % 2], "scenario_id": "s"}
+        await client.send(trajectory(agent_id=f"agent-{place % agents}", metadata=told))
 
     async def scored():
         return (await loop.store.counts())["rewards"] >= agents * each
@@ -158,8 +159,18 @@ async def test_the_status_has_the_guides_shape(client, loop):
         },
         "readiness": {
             "ready": False,
-            "reason": "0 of 6 trajectories; 0 of 1 group with 3 or more agents.",
-            "stats": {"totalTrajectories": 0, "scenarioGroups": 0},
+            "reason": "0 of 6 trajectories; 0 of 1 group of attempts in which one did better than "
+            "another; 0 of 100 single attempts with a stated outcome.",
+            "stats": {
+                "totalTrajectories": 0,
+                "scenarioGroups": 0,
+                "usableGroups": 0,
+                "flatGroups": 0,
+                "identicalGroups": 0,
+                "statedOutcomes": 0,
+            },
+            "algorithm": None,
+            "why": "",
         },
     }
 
@@ -170,11 +181,14 @@ async def test_the_status_tells_what_there_is_and_what_was_done(client, loop):
     _, told = await client("GET", "/api/admin/training/status")
     assert told["automation"]["dataCollection"] == {"last24h": 6, "ratePerHour": 0.25}
     assert told["automation"]["training"]["currentJob"] == "job-1"
-    assert told["readiness"] == {
-        "ready": True,
-        "reason": "Ready to train!",
-        "stats": {"totalTrajectories": 6, "scenarioGroups": 1},
-    }
+    ready = told["readiness"]
+    assert (ready["ready"], ready["reason"], ready["algorithm"]) == (
+        True,
+        "Ready to train!",
+        "grpo",
+    )
+    assert ready["stats"]["totalTrajectories"] == 6
+    assert (ready["stats"]["scenarioGroups"], ready["stats"]["usableGroups"]) == (1, 1)
     now = loop._clock()
     job = await loop.jobs.claim("w", now, loop.policy.rules.pause)
     await loop.jobs.finish("job-1", "completed", moved(job.status, "completed", now), b"[]", now)
@@ -197,7 +211,9 @@ async def test_a_start_can_depend_on_whether_there_is_enough(client, loop, asked
     got, answer = await client("POST", "/training/start?only_if_ready=true", asked)
     assert got == status
     if status == 409:
-        assert answer["detail"] == "Not ready to train: 0 of 1 group with 3 or more agents."
+        assert answer["detail"] == (
+            "Not ready to train: 0 of 1 group of attempts in which one did better than another."
+        )
         assert (await client("POST", "/training/start", asked))[0] == 202, "without the condition"
 
 
@@ -233,7 +249,10 @@ async def test_the_trigger_trains_when_there_is_enough(client, loop):
 async def test_force_trains_anyway(client, loop, body):
     _, told = await client("POST", "/api/admin/training/trigger", body)
     assert told["triggered"]
-    assert (await loop.jobs.get(told["jobId"])).request.metadata["recipe"] == {"min_agents": 1}
+    assert (await loop.jobs.get(told["jobId"])).request.metadata["recipe"] == {
+        "min_agents": 1,
+        "min_attempts": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -253,7 +272,10 @@ async def test_an_empty_body_asks_politely(client):
 
 
 async def test_a_loop_asks_for_training_by_itself_and_tells_everybody(data):
-    settings = Settings(trigger=TriggerConfig(threshold=3))
+    settings = Settings(
+        trigger=TriggerConfig(threshold=3),
+        train=TrainConfig(min_trajectories=3, min_agents=3, min_groups=1),
+    )
     async with (
         running_loop(data, settings=settings, surroundings=REMOTE, redactor=REDACTOR) as loop,
         Client(loop.running.http_url, loop.running.key) as client,

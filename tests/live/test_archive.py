@@ -163,7 +163,11 @@ async def test_an_archive_in_s3_is_written_cleaned_and_pruned_like_a_local_one(d
 async def test_a_job_learns_from_an_archive_in_s3(data, s3):
     clock = Clock()
     async with archiving(data, s3, clock) as (loop, client):
-        sent = [small("done", scenario_id="s") | {"agent_id": f"agent-{n}"} for n in range(6)]
+        words = ("failed", "completed")
+        sent = [
+            small("done", scenario_id="s", outcome=words[n % 2]) | {"agent_id": f"agent-{n}"}
+            for n in range(6)
+        ]
         for each in sent:
             assert (await client.send(each))[0] == 202
         sql = "SELECT COUNT(*) FROM scored"

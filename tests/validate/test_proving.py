@@ -92,12 +92,11 @@ async def test_the_usual_suites_all_run(make):
         async with make(models, ValidateConfig(), base="tiny") as prover:
             report = await prover.proving.prove("new", "old")
     names = {suite.name for suite in report.suites}
-    assert {"world:triage", "code_generation", "tool_usage", "safety_bias"} <= names
+    assert {"code_generation", "tool_usage", "safety_bias"} <= names
+    assert not [name for name in names if name.startswith("world:")], "nobody acts in one"
     assert "regression" not in names  # nothing is pinned
-    world = next(suite for suite in report.suites if suite.name == "world:triage")
-    assert (world.candidate, world.current) == (1, 0.25)
     assert report.word == "pass"
-    assert [suite.name for suite in report.suites if suite.counted] == ["world:triage"]
+    assert not any(suite.own for suite in report.suites)
     once = [a for a in models.requests if a["model"] == "new" and a["temperature"] == 0]
     assert sum(asked["max_tokens"] for asked in once) <= 21_000  # as the guide says
 

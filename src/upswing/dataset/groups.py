@@ -181,7 +181,9 @@ def learnable(
         usable=sum(group.usable for group in enough),
         flat=sum(group.scored is not None and group.scored.flat for group in enough),
         unscored=sum(group.scored is None for group in enough),
-        identical=sum(group.identical and not group.usable for group in enough),
+        identical=sum(
+            group.identical and group.scored is not None and group.scored.flat for group in enough
+        ),
         told=len(said),
         varied=bool(said) and min(said) < max(said),
         thumbs_up=sum(value >= 0.5 for value in thumbs),

@@ -48,19 +48,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     domains: dict[str, int]
     groups: dict[str, int]
     """Trajectories by group."""
-    trained_groups: int
-    """Of these, those that are trained on."""
     tasks: int
     held_out_tasks: int
     left_out: dict[str, int]
     """Candidates that are not in it, by reason."""
-    policies: dict[str, int]
-    """Trained trajectories by the policy that acted."""
-    off_policy: float
-    """The share of the trained ones that another policy made than the one that training starts from;
-    0 when nobody knows that one."""
-    sources: dict[str, int]
-    """Who scored the groups, and how many."""
     reused: float
     """The share of the trained ones that the model's ancestors were trained on before."""
     earliest: datetime | None
@@ -71,6 +62,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     made: datetime
     """Not part of the hash."""
     sha256: str = ""
+    trained_groups: int = 0
+    """Of the groups, those that are trained on."""
+    policies: dict[str, int] = {}
+    """Trained trajectories by the policy that acted."""
+    off_policy: float = 0.0
+    """The share of the trained ones that another policy made than the one that training starts from;
+    0 when nobody knows that one."""
+    sources: dict[str, int] = {}
+    """Who scored the groups, and how many."""
 
     def trained(self) -> list[tuple[str, int]]:
         """(trajectory, revision) of what is trained on."""

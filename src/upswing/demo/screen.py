@@ -3,7 +3,7 @@
 ```
  title                                      time   the loop's own clock
  what the story is at
- agents ─▸ collect ─▸ reward ─▸ judge ─▸ trigger ─▸ train ─▸ validate ─▸ deploy
+ agents ─▸ collect ─▸ reward ─▸ trigger ─▸ train ─▸ validate ─▸ deploy
  score of each model over time, one below the other on one axis
  the job, the validation, the canary, the shares
  decisions with their reasons, the newest below

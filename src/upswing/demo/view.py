@@ -17,10 +17,10 @@ class Stage(Struct, frozen=True):
     """One stage of the loop, in the data's order."""
 
     name: str
-    """agents, collect, reward, judge, trigger, train, validate, deploy"""
+    """agents, collect, reward, trigger, train, validate, deploy"""
     state: State = "waiting"
     count: int = 0
-    """Of whatever the stage makes: episodes, trajectories, rewards, judgements, decisions, jobs …"""
+    """Of whatever the stage makes: episodes, trajectories, rewards, decisions, jobs …"""
     note: str = ""
     """What it does right now, in a few words."""
     seconds: float | None = None

@@ -130,7 +130,6 @@ class Watch:
             self._stage("agents", self._episodes, "episodes"),
             self._stage("collect", counts["trajectories"], "trajectories"),
             self._stage("reward", counts["rewards"], "rewards"),
-            self._stage("judge", counts["judged"], "groups judged"),
             self._stage("trigger", self._decided("trigger"), "decisions"),
             Stage("train", _train_state(job), job.step if job else 0, job.doing if job else ""),
             Stage("validate", _proof_state(proof), self._decided("validate"), proof.verdict if proof else ""),

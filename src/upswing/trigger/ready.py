@@ -99,16 +99,22 @@ def _lacking(there: Learnable, minimums: Minimums, configured: Algorithm | None)
     if configured is not None and configured not in COMPARING:
         return f"no trajectory has a stated outcome, which {configured} learns from"
     wanted = minimums.groups if configured is None else 1
-    found = [f"{there.usable} of {wanted} groups of attempts in which one did better than another"]
+    found = [
+        f"{there.usable} of {_groups(wanted)} of attempts in which one did better than another"
+    ]
     if there.flat:
-        found.append(f"{there.flat} groups are flat")
+        found.append(f"{_groups(there.flat)} flat: all attempts went alike")
     if there.identical:
         found.append(
-            f"{there.identical} groups hold the same answer again and again: "
+            f"{_groups(there.identical)} with the same answer again and again: "
             "are agents asking at temperature 0? `explore` in [gateway] tries others"
         )
     if there.unscored:
-        found.append(f"of {there.unscored} groups nobody says how well they went")
+        found.append(f"{_groups(there.unscored)} of which nobody says how well they went")
     if configured is None:
         found.append(f"{there.told} of {_SINGLES} single attempts with a stated outcome")
     return "; ".join(found)
+
+
+def _groups(count: int) -> str:
+    return f"{count} group" if count == 1 else f"{count} groups"

@@ -62,6 +62,7 @@ async def test_rows_from_before_the_columns_are_filled_in(store):
 
     def back(tx):
         tx.execute("DROP INDEX trajectories_evaluation")
+        tx.execute("DROP INDEX trajectories_practice")
         for column in ("task_id", "evaluation", "continuous", "answers", "practice"):
             tx.execute(f"ALTER TABLE trajectories DROP COLUMN {column}")
         for column in ("verified", "reported", "feedback", "task_id", "continuous", "answers"):

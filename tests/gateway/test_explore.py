@@ -11,7 +11,7 @@ from upswing.gateway.explore import exploring
 @pytest.mark.parametrize(
     ("asked", "sent", "explored"),
     [({"temperature": 0}, 0.9, True), ({"temperature": 0.2}, 0.9, True), ({}, None, False),
-     ({"temperature": 1.3}, 1.3, False), ({"temperature": None}, 0.9, True)],
+     ({"temperature": 1.3}, 1.3, False), ({"temperature": None}, None, False)],
 )  # fmt: skip
 async def test_an_exploring_episode_is_asked_for_warmer_and_says_so(asked, sent, explored):
     async with Scripted() as server:

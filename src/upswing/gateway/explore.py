@@ -37,7 +37,11 @@ def warmed(asked: Raw | None, temperature: float) -> Raw | None:
     (b'0.8', None, None, None)
     """
     try:
-        wanted = _USUAL if asked is None else msgspec.json.decode(asked, type=float | None)
+        wanted = None if asked is None else msgspec.json.decode(asked, type=float | None)
     except msgspec.DecodeError:
         return None  # the server says what is wrong with it
-    return Raw(msgspec.json.encode(temperature)) if (wanted or 0.0) < temperature else None
+    return (
+        Raw(msgspec.json.encode(temperature))
+        if (_USUAL if wanted is None else wanted) < temperature
+        else None
+    )

@@ -92,7 +92,7 @@ async def test_what_is_denied_is_not_delivered(loop):
         await reader.publish("agent.rl.reward.v1", b"forged")
         await reader.flush()
         await rewarder.publish("agent.rl.reward.v1", b"real")
-        assert (await heard.next_msg(5)).data == b"real"
+        assert (await heard.next_msg(60)).data == b"real"
 
 
 async def test_a_wrong_password_is_refused(loop):
@@ -221,7 +221,7 @@ async def test_the_trainer_answers_enquiries_and_no_stream_does(loop):
         for n in range(5):  # one reply each to a subject of its own is allowed
             reply = f"_INBOX_{AGENT}.here.{n}"
             await agent.publish("agent.rl.training.status.request", b"{}", reply=reply)
-        replies = [(await heard.next_msg(5)).data for _ in range(10)]
+        replies = [(await heard.next_msg(60)).data for _ in range(10)]
         assert replies.count(b"running") == 5
         assert sum(b"malformed" in reply for reply in replies) == 5
         assert (await loop.bus.js.stream_info("RL_TRAINING")).state.messages == 0

@@ -11,7 +11,7 @@ from upswing.adapters.memory import MemoryBoard, MemoryRollouts, MemoryServing
 from upswing.contracts import ModelDeployed, decode
 from upswing.contracts.model import ValidationResults
 from upswing.contracts.traffic import Counts, read_plan
-from upswing.contracts.validation import Interval, ValidationReport
+from upswing.contracts.validation import Interval, SuiteReport, ValidationReport
 from upswing.deploy.ledger_service import World
 from upswing.deploy.policy import DeployPolicy
 from upswing.deploy.service import Controller
@@ -39,14 +39,19 @@ def model(version, state="trained", **changes):
     return ModelRow(**fields | changes)
 
 
-def report(candidate, current, improvement=0.08, word="pass", lower=None):
+OWN = SuiteReport(
+    "production", "benchmark", True, "pass", "", 0.9, 0.8, Interval(0.1, -0.2, 0.4, 9), 9, 9, {}, own=True
+)  # fmt: skip
+
+
+def report(candidate, current, improvement=0.08, word="pass", lower=None, suites=()):
     """`lower` of the improvement's interval; by default it shows whatever the estimate says."""
     shows = improvement is not None and improvement > 0
     lower = (improvement / 2 if shows else None) if lower is None else lower
     return ValidationReport(
         run_id=f"val-{candidate}", candidate=candidate, current=current, word=word,
         reasons=("So it is.",), improvement=Interval(improvement, lower, None, 40), safety=None,
-        suites=(), fallen=(), results=PASSED, started=START, ended=START, seed=0, seeds=(0,),
+        suites=suites, fallen=(), results=PASSED, started=START, ended=START, seed=0, seeds=(0,),
         judge=None,
     )  # fmt: skip
 
@@ -65,6 +70,8 @@ class Ground:
         """Of the improvement's interval; None: it shows what the estimate says."""
         self.unmoved = set()
         """Models that training says it has not changed."""
+        self.suites = ()
+        """What its reports tell of."""
         self.estimated = None
         """What training estimated from logged episodes."""
         self.proved = []
@@ -82,7 +89,7 @@ class Ground:
         self.proved.append((candidate, current))
         if self.trouble:
             raise self.trouble
-        return report(candidate, current, self.improvement, self.word, self.lower)
+        return report(candidate, current, self.improvement, self.word, self.lower, self.suites)
 
     async def unchanged(self, row):
         return row.model_id in self.unmoved

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.deploy.controlling import BASE, LOOK, START, Ground
+from tests.deploy.controlling import BASE, LOOK, OWN, START, Ground
 
 from upswing.deploy.journal import replay
 from upswing.deploy.logged import Logged
@@ -554,3 +554,17 @@ async def test_what_cannot_be_played_gets_a_canary_by_what_was_logged(ground, lo
     assert ground.state(name) == state
     if state == "canary":
         assert ground.shares == {BASE: 95.0, name: 5.0}, "whatever the estimate says"
+
+
+@pytest.mark.parametrize(
+    ("improvement", "logged", "state"),
+    [(0.1, Logged(0.8, 0.99, 80.0), "canary"), (0.1, Logged(0.8, 0.8, 80.0), "passed"),
+     (-0.01, Logged(0.8, 0.99, 80.0), "aborted"), (0.1, None, "passed")],
+)  # fmt: skip
+async def test_too_few_own_tasks_and_the_log_have_to_agree(ground, improvement, logged, state):
+    ground.estimated, ground.improvement, ground.lower = logged, improvement, -0.2
+    ground.suites = (OWN,)
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    assert ground.state(name) == state

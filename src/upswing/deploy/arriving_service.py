@@ -178,7 +178,7 @@ class Arrivals:
         sound = told if told is not None and math.isfinite(told) else None
         judged = self._judged(row, current, report.run_id, report.word, report.reasons, sound)
         judged = replace(judged, shown=is_shown(report))
-        if not any(suite.own for suite in report.suites) and (worth := await self._worth(row)):
+        if not judged.shown and (worth := await self._worth(row)) is not None:
             judged = by_logged(judged, report, worth)
         await self._settle(judged, _WORDS[judged.word], report)
 
@@ -376,17 +376,22 @@ class Arrivals:
 
 
 def by_logged(judged: Judged, report: ValidationReport, worth: Worth) -> Judged:
-    """A verdict without tasks of the user's own: nothing else is worse, and it is worth a canary."""
+    """A verdict that tasks of the user's own cannot give: nothing is worse, and it is worth a canary."""
     sound = report.results.safety_checks_passed and report.results.benchmark_passed
     if report.word == "fail" or not sound:
         return judged
     cautious = replace(
         judged.boldness, blue_green=False, initial=min(CAUTIOUS, judged.boldness.initial)
     )
-    return replace(
-        judged, word="pass", improvement=worth.improvement, shown=worth.probable, boldness=cautious,
-        reasons=(worth.sentence,),
-    )  # fmt: skip
+    if not any(suite.own for suite in report.suites):
+        return replace(
+            judged, word="pass", improvement=worth.improvement, shown=worth.probable,
+            boldness=cautious, reasons=(worth.sentence,),
+        )  # fmt: skip
+    agrees = judged.word == "pass" and judged.improvement is not None and judged.improvement >= 0
+    if not (agrees and worth.probable):
+        return judged
+    return replace(judged, shown=True, boldness=cautious, reasons=(*judged.reasons, worth.sentence))
 
 
 def is_shown(report: ValidationReport) -> bool:

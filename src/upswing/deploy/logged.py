@@ -1,4 +1,4 @@
-"""No task of the user's own can be played: is a candidate worth a canary, by what was logged?
+"""Tasks that can be played are none or too few to tell: is a candidate worth a canary, by what was logged?
 
 Training estimates what the new policy would have earned on held-out tasks, from episodes that the old
 one played there: each weighs by how much likelier the new policy makes it. That is no proof, and a canary
@@ -10,6 +10,9 @@ gets more. So it begins when the estimate rests on enough episodes and is probab
 | rests on fewer than 50 episodes, or is missing      | nothing: a person decides                 |
 | after − before − 0.84 standard errors above 0       | a canary from 5 %                         |
 | anything else                                       | it waits for a person's word              |
+
+Where tasks of the user's own were played and their interval still holds zero, both have to agree: what was
+played must not be below zero either.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ def worth_of(logged: Logged | None) -> Worth | None:
     """The table; None where the estimate says nothing.
 
     >>> worth_of(Logged(0.36, 0.63, 80.0)).sentence
-    'No task of your own can be played; by 80 logged held-out episodes it earns 0.63 instead of 0.36.'
+    'By 80 logged held-out episodes it earns 0.63 instead of 0.36.'
     >>> worth_of(Logged(0.36, 0.38, 80.0)).probable, worth_of(Logged(0.36, 0.9, 20.0))
     (False, None)
     """
@@ -58,8 +61,7 @@ def worth_of(logged: Logged | None) -> Worth | None:
     return Worth(
         gain,
         gain - _DEVIATIONS * error > 0,
-        f"No task of your own can be played; by {logged.effective:.0f} logged held-out episodes it "
-        f"earns {logged.after:.2f} instead of {logged.before:.2f}.",
+        f"By {logged.effective:.0f} logged held-out episodes it earns {logged.after:.2f} instead of {logged.before:.2f}.",
     )
 
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import socket
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -97,6 +98,10 @@ async def test_what_somebody_showed_to_be_right_is_imitated_instead_of_what_was_
     }  # fmt: skip
     said, _ = admit_feedback(raw(word), Redactor(), Limits())
     await memory.take_feedback(said, now=NOW, announce=False)
+    broken = replace(
+        said, feedback_id="g", body=b"{", trajectory_id=rows[1].trajectory_id, user_id="user-b"
+    )
+    await memory.take_feedback(broken, now=NOW, announce=False)
     made = await gathered(memory, request("sft"))
     shown = {s.agent_id: s.turns[-1].action.get("raw_response") for s in made.samples}
     assert shown["agent-a"] == "Close the file first."

@@ -57,7 +57,10 @@ class Planner:
 def _earlier(job: Job, base_model: str) -> Earlier | None:
     """What a completed job of this base took, where it says so."""
     config, usage = job.request.training_config, job.status.resource_usage
-    recipe = msgspec.json.decode(job.recipe, type=Recipe)
+    try:
+        recipe = msgspec.json.decode(job.recipe, type=Recipe)
+    except msgspec.MsgspecError:  # of another version: it says nothing about this one
+        return None
     if isinstance(usage, msgspec.UnsetType) or config.base_model != base_model:
         return None
     seconds, memory = usage.total_training_time_seconds, usage.peak_memory_gb

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -11,8 +12,10 @@ from upswing.adapters.sql.database import Database, Row, Tx
 from upswing.adapters.sql.store import moment
 from upswing.contracts import Feedback, decode
 from upswing.dataset.sift import Candidate, Remains, Scored
+from upswing.errors import Rejected
 from upswing.ports import may_speak
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 CHUNK = 200
 """Ids of one statement, and bodies that are in memory at once."""
@@ -81,7 +84,11 @@ class DataSets:
         rows = await self._database.read(lambda tx: tx.rows(_SHOWN))
         found: dict[str, str] = {}
         for trajectory_id, body, speaker, owner, trusted in rows:
-            word = decode(Feedback, bytes(body))
+            try:
+                word = decode(Feedback, bytes(body))
+            except Rejected:
+                log.warning("a word on %s cannot be read", trajectory_id, extra={"action": "skip"})
+                continue
             if word.type not in SHOWING or isinstance(word.comment, UnsetType):
                 continue
             if word.comment.strip() and may_speak(speaker, owner, trusted=bool(trusted)):

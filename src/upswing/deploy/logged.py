@@ -48,7 +48,7 @@ def worth_of(logged: Logged | None) -> Worth | None:
     """The table; None where the estimate says nothing.
 
     >>> worth_of(Logged(0.36, 0.63, 80.0)).sentence
-    'By 80 logged held-out episodes it earns 0.63 instead of 0.36.'
+    'By 80 held-out episodes it earns 0.63 instead of 0.36.'
     >>> worth_of(Logged(0.36, 0.38, 80.0)).probable, worth_of(Logged(0.36, 0.9, 20.0))
     (False, None)
     """
@@ -61,7 +61,7 @@ def worth_of(logged: Logged | None) -> Worth | None:
     return Worth(
         gain,
         gain - _DEVIATIONS * error > 0,
-        f"By {logged.effective:.0f} logged held-out episodes it earns {logged.after:.2f} instead of {logged.before:.2f}.",
+        f"By {logged.effective:.0f} held-out episodes it earns {logged.after:.2f} instead of {logged.before:.2f}.",
     )
 
 

@@ -45,6 +45,8 @@ class JobSpec(msgspec.Struct, frozen=True):
     """More than one: the passes of each step are spread over them."""
     cache: str = ""
     """Folder in which bases are kept that we make ourselves."""
+    worlds: dict[str, str] = {}
+    """Worlds of the user's own, by name: where held-out tasks can be played."""
     cost_per_hour: float = 0.0
     """US dollars, for the model card and the status."""
 

@@ -383,6 +383,8 @@ class Signals:
     """The newest time of the schedule that was dealt with; None: the schedule is new."""
     pending: str | None = None
     """The model that is being validated, waits for its rollout or is in it."""
+    before: tuple[tuple[str, float], ...] = ()
+    """(principal, raw reward) of the newest trajectories that it made before its promotion."""
 
 
 class CollectStore(Protocol):

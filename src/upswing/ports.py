@@ -245,6 +245,7 @@ class ScoredMember:
     answers: str = ""
     compared_with: str = ""
     """The group's key; empty: its window and scenario."""
+    domain: str = "general"
 
     @property
     def group(self) -> str:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.dataset.data_cases import NOON, candidate, candidates, crowd
 
 from upswing.dataset.balance import Balance
+from upswing.dataset.groups import learnable
 from upswing.dataset.select import GROUPED, select
 from upswing.dataset.sift import LeftOut, Wish
 
@@ -189,6 +190,32 @@ def test_imitation_takes_successes_and_the_agents_own_word_only_when_configured(
     assert not select(people, Wish("rft", 100)).members
     assert len(select(people, Wish("rft", 100, self_reported=True)).members) == 4
     assert len(select(crowd(8), Wish("rft", 100)).members) == 4
+
+
+said = st.sampled_from([None, None, 0.0, 0.5, 1.0])
+single_attempts = st.lists(
+    st.tuples(said, said, said, said, st.sampled_from(["coding", "general"])), max_size=60
+)
+
+
+@given(single_attempts)
+def test_what_counts_as_told_is_what_single_attempts_are_selected_by(told):
+    """One verified attempt among many reported ones silences nobody."""
+    names = ("verified", "judged", "reported", "feedback", "domain")
+    people = [candidate(n, **dict(zip(names, row, strict=True))) for n, row in enumerate(told)]
+    there = learnable(people)
+    selection = select(people, Wish("reinforce", 1000))
+    assert len(selection.members) == there.told
+    stated = [row for row in told if any(each is not None for each in row[:4])]
+    assert 4 * there.told >= len(stated)
+    assert len(select(people, Wish("rft", 1000)).members) == there.successes
+
+
+def test_kto_learns_from_thumbs_however_few_they_are():
+    people = crowd(80, feedback=lambda n: float(n % 2) if n < 40 else None, verified=1.0)
+    selection = select(people, Wish("kto", 100))
+    assert set(selection.scores.values()) == {0.0, 1.0}
+    assert len(selection.members) == 40
 
 
 def test_kto_learns_from_thumbs_before_anything_else():

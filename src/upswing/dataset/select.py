@@ -29,7 +29,7 @@ from math import ceil
 
 from upswing.dataset.balance import AS_IT_COMES, quotas
 from upswing.dataset.groups import CONFIRMED, Group, compared, gathered
-from upswing.dataset.scoring import PRECEDENCE, Source, group_scores
+from upswing.dataset.scoring import PRECEDENCE, GroupScores, Source, single_scores
 from upswing.dataset.sift import Candidate, LeftOut, Wish, sift
 from upswing.dataset.split import hold_out, is_held_out, lot
 
@@ -162,7 +162,7 @@ def _singles(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[Left
         by_domain.setdefault(each.domain, []).append(each)
     units = []
     for members in by_domain.values():
-        scored = group_scores(members, 1, _order(wish))
+        scored = _beside_each_other(members, wish)
         for each in members:
             score = None if scored is None else scored.scores.get(each.trajectory_id)
             if each.demonstrated and wish.algorithm in IMITATING:
@@ -175,6 +175,15 @@ def _singles(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[Left
                 key = each.group if wish.algorithm == "reinforce" else each.trajectory_id
                 units.append(_unit(key, [each], {each.trajectory_id: score}, scored.source, wish))
     return units
+
+
+def _beside_each_other(members: Sequence[Candidate], wish: Wish) -> GroupScores | None:
+    """The scores of a domain; where users gave thumbs both up and down, kto learns from these."""
+    if wish.algorithm == "kto":
+        thumbs = single_scores(members, (Source.FEEDBACK,))
+        if thumbs is not None and not thumbs.flat:
+            return thumbs
+    return single_scores(members, _order(wish))
 
 
 def _order(wish: Wish) -> Sequence[Source]:

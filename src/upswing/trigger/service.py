@@ -228,8 +228,8 @@ class Trigger:
 def error_of(values: Sequence[float], *counts: int) -> float:
     """The standard error of a difference of two means of so many rewards, which scatter like these.
 
-    >>> error_of([0.0, 1.0] * 50, 100, 25)
-    0.1118033988749895
+    >>> round(error_of([0.0, 1.0] * 50, 100, 25), 3)
+    0.112
     >>> error_of([0.5] * 10, 10, 25), error_of([], 0, 25)
     (0.0, 0.0)
     """

@@ -376,13 +376,17 @@ class Arrivals:
 
 
 def by_logged(judged: Judged, report: ValidationReport, worth: Worth) -> Judged:
-    """A verdict that tasks of the user's own cannot give: nothing is worse, and it is worth a canary."""
+    """A verdict that tasks of the user's own cannot give: nothing is worse, and it is worth a canary.
+
+    Whatever strategy the policy has for what was proved: this was estimated, and the canary is the proof.
+    """
     sound = report.results.safety_checks_passed and report.results.benchmark_passed
     if report.word == "fail" or not sound:
         return judged
     cautious = replace(
-        judged.boldness, blue_green=False, initial=min(CAUTIOUS, judged.boldness.initial)
-    )
+        judged.boldness, strategy="canary", blue_green=False,
+        initial=min(CAUTIOUS, judged.boldness.initial),
+    )  # fmt: skip
     if not any(suite.own for suite in report.suites):
         return replace(
             judged, word="pass", improvement=worth.improvement, shown=worth.probable,

@@ -13,6 +13,7 @@ from upswing.dataset.balance import Balance
 from upswing.dataset.groups import learnable
 from upswing.dataset.select import GROUPED, select
 from upswing.dataset.sift import LeftOut, Wish
+from upswing.dataset.split import is_held_out
 
 ALGORITHMS = ("grpo", "rloo", "dpo", "ppo", "reinforce")
 AGES = {"v2": 0, "v1": 1, "tiny": 2}
@@ -222,6 +223,30 @@ def test_kto_learns_from_thumbs_before_anything_else():
     people = crowd(8, feedback=lambda n: float(n % 2), verified=lambda n: float(n < 4))
     selection = select(people, Wish("kto", 100))
     assert [selection.scores[f"t{n:05d}"] for n in range(8)] == [0, 1, 0, 1, 0, 1, 0, 1]
+
+
+tasks_and_spreads = st.lists(
+    st.tuples(st.sampled_from([f"k{n}" for n in range(60)]), st.booleans(), st.sampled_from(["tiny", "v1"])),
+    max_size=6,
+)  # fmt: skip
+
+
+@given(
+    tasks_and_spreads, st.sampled_from([0.1, 0.3, 0.5]), st.sampled_from(sorted(GROUPED)),
+    st.sampled_from([None, 1, 2]),
+)  # fmt: skip
+def test_where_a_group_teaches_something_it_is_not_held_out_or_crowded_out_by_flat_ones(
+    given_groups, share, algorithm, most
+):
+    people = [
+        candidate(4 * n + m, task_id=task, model=model, verified=float(m % 2 if varied else 1))
+        for n, (task, varied, model) in enumerate(given_groups)
+        for m in range(4)
+    ]
+    selection = select(people, Wish(algorithm, 1000, holdout=share, most_groups=most))
+    trained = [each for each in selection.members if not selection.is_held_out(each)]
+    assert bool(trained) == bool(learnable(people).usable)
+    assert not any(is_held_out(each.task, share) for each in trained) or len({e.task for e in trained}) == 1  # fmt: skip
 
 
 # ── the current policy first, the newest first ───────────────────────────────────────────────────

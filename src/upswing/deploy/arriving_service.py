@@ -42,6 +42,7 @@ from upswing.deploy.standing import Standing
 from upswing.deploy.states import ACTIVE, Model
 from upswing.deploy.states import Rollout as State
 from upswing.deploy.strategy import CAUTIOUS, Abort
+from upswing.deploy.watch import error_of
 from upswing.errors import Denied, Misuse, Rejected, Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import Audit, Incident, ModelMove, Superseded
@@ -365,8 +366,9 @@ class Arrivals:
             earned = await ledger.world.store.earned(standing.baseline)
             frozen = earned.mean if earned.count >= limits.min_rewards else None
             record = begin_watching(
-                Record(), after, limits, tallies, frozen=frozen, newest=newest[0]
-            )
+                Record(), after, limits, tallies, frozen=frozen, newest=newest[0],
+                error=0.0 if frozen is None else error_of(frozen, earned.count),
+            )  # fmt: skip
             await ledger.carry_out(
                 promotion(standing, after, now), records={name: record},
                 moves=rests(standing, after), decisions=decisions, by=by, audit=audit, reward=frozen,

@@ -2,6 +2,7 @@
 
 import random
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -552,3 +553,22 @@ async def test_a_model_that_nobody_validates_holds_up_nobody(bench):
     await bench.store.database.write(unit)
     assert (await bench.models.get(older)).state == "trained"
     assert isinstance(await bench.trigger.round(), Train)
+
+
+async def test_another_process_that_has_another_reason_was_quicker(bench):
+    """Both looked before either asked: there is still one model at a time."""
+    model_id = await a_deployed_model(bench)
+    await bench.score(5, model=model_id, raw=0.2)
+    await bench.score(10, window="v")
+    looked = await bench.signals.signals(50, 20, "tiny")
+    assert (await bench.trigger.round()).reason == "performance_degradation"
+    late = bench.signals.signals
+
+    async def as_it_was(*_):
+        return replace(looked, deployed=None)
+
+    bench.signals.signals = as_it_was
+    choice = await bench.trigger.round()
+    bench.signals.signals = late
+    assert (choice.kind, choice.sentence) == (Why.JOB, "Another process has just asked for it.")
+    assert await bench.reasons() == ["threshold_reached", "performance_degradation"]

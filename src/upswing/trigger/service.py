@@ -188,18 +188,21 @@ class Trigger:
         return inputs.new >= inputs.rules.threshold or has_fallen(inputs)
 
     async def _learnable(self, newest_seq: int) -> Learnable:
-        """What a job would learn from; looked at again when something came in since."""
+        """The same, looked at again when something came in since."""
         if self._looked is None or self._looked[0] != newest_seq:
-            rules = self.policy.rules
-            found = await self._store.learnable(
-                rules.base_model,
-                min_agents=rules.minimums.agents,
-                min_attempts=rules.minimums.attempts,
-                max_turns=self.policy.max_turns,
-                since=self._clock() - timedelta(days=self.policy.days),
-            )
-            self._looked = newest_seq, found
+            self._looked = newest_seq, await self.learnable()
         return self._looked[1]
+
+    async def learnable(self) -> Learnable:
+        """What a job of the trigger's would learn from."""
+        rules = self.policy.rules
+        return await self._store.learnable(
+            rules.base_model,
+            min_agents=rules.minimums.agents,
+            min_attempts=rules.minimums.attempts,
+            max_turns=self.policy.max_turns,
+            since=self._clock() - timedelta(days=self.policy.days),
+        )
 
     def _deployed(self, seen: Signals) -> Deployed | None:
         model = seen.deployed

@@ -245,6 +245,7 @@ class ScoredMember:
     answers: str = ""
     compared_with: str = ""
     """The group's key; empty: its window and scenario."""
+    domain: str = "general"
 
     @property
     def group(self) -> str:
@@ -383,6 +384,8 @@ class Signals:
     """The newest time of the schedule that was dealt with; None: the schedule is new."""
     pending: str | None = None
     """The model that is being validated, waits for its rollout or is in it."""
+    before: tuple[tuple[str, float], ...] = ()
+    """(principal, raw reward) of the newest trajectories that it made before its promotion."""
 
 
 class CollectStore(Protocol):

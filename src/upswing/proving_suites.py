@@ -131,7 +131,8 @@ class Repertoire:
         return policy_of(self._config, [suite.name for suite in made], self.base)
 
     def _harvested(self, newest: Sequence[Recorded]) -> tuple[Task, ...]:
-        found = ((each.task_id, trajectory_of(each)) for each in newest if each.body)
+        told = [each for each in newest if each.body and not each.learned]
+        found = ((each.task_id, trajectory_of(each)) for each in told)
         return harvest(((task, one) for task, one in found if one is not None), self._held_out)
 
     async def _newest(self) -> Sequence[Recorded]:

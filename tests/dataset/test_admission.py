@@ -63,6 +63,7 @@ async def test_rows_from_before_the_columns_are_filled_in(store):
     def back(tx):
         tx.execute("DROP INDEX trajectories_evaluation")
         tx.execute("DROP INDEX trajectories_practice")
+        tx.execute("DROP INDEX trajectories_ended")
         for column in ("task_id", "evaluation", "continuous", "answers", "practice"):
             tx.execute(f"ALTER TABLE trajectories DROP COLUMN {column}")
         for column in ("verified", "reported", "feedback", "task_id", "continuous", "answers"):

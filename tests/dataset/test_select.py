@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from tests.dataset.data_cases import NOON, candidate, candidates, crowd
 
 from upswing.dataset.balance import Balance
+from upswing.dataset.groups import learnable
 from upswing.dataset.select import GROUPED, select
 from upswing.dataset.sift import LeftOut, Wish
+from upswing.dataset.split import is_held_out
 
 ALGORITHMS = ("grpo", "rloo", "dpo", "ppo", "reinforce")
 AGES = {"v2": 0, "v1": 1, "tiny": 2}
@@ -191,10 +193,60 @@ def test_imitation_takes_successes_and_the_agents_own_word_only_when_configured(
     assert len(select(crowd(8), Wish("rft", 100)).members) == 4
 
 
+said = st.sampled_from([None, None, 0.0, 0.5, 1.0])
+single_attempts = st.lists(
+    st.tuples(said, said, said, said, st.sampled_from(["coding", "general"])), max_size=60
+)
+
+
+@given(single_attempts)
+def test_what_counts_as_told_is_what_single_attempts_are_selected_by(told):
+    """One verified attempt among many reported ones silences nobody."""
+    names = ("verified", "judged", "reported", "feedback", "domain")
+    people = [candidate(n, **dict(zip(names, row, strict=True))) for n, row in enumerate(told)]
+    there = learnable(people)
+    selection = select(people, Wish("reinforce", 1000))
+    assert len(selection.members) == there.told
+    stated = [row for row in told if any(each is not None for each in row[:4])]
+    assert 4 * there.told >= len(stated)
+    assert len(select(people, Wish("rft", 1000)).members) == there.successes
+
+
+def test_kto_learns_from_thumbs_however_few_they_are():
+    people = crowd(80, feedback=lambda n: float(n % 2) if n < 40 else None, verified=1.0)
+    selection = select(people, Wish("kto", 100))
+    assert set(selection.scores.values()) == {0.0, 1.0}
+    assert len(selection.members) == 40
+
+
 def test_kto_learns_from_thumbs_before_anything_else():
     people = crowd(8, feedback=lambda n: float(n % 2), verified=lambda n: float(n < 4))
     selection = select(people, Wish("kto", 100))
     assert [selection.scores[f"t{n:05d}"] for n in range(8)] == [0, 1, 0, 1, 0, 1, 0, 1]
+
+
+tasks_and_spreads = st.lists(
+    st.tuples(st.sampled_from([f"k{n}" for n in range(60)]), st.booleans(), st.sampled_from(["tiny", "v1"])),
+    max_size=6,
+)  # fmt: skip
+
+
+@given(
+    tasks_and_spreads, st.sampled_from([0.1, 0.3, 0.5]), st.sampled_from(sorted(GROUPED)),
+    st.sampled_from([None, 1, 2]),
+)  # fmt: skip
+def test_where_a_group_teaches_something_it_is_not_held_out_or_crowded_out_by_flat_ones(
+    given_groups, share, algorithm, most
+):
+    people = [
+        candidate(4 * n + m, task_id=task, model=model, verified=float(m % 2 if varied else 1))
+        for n, (task, varied, model) in enumerate(given_groups)
+        for m in range(4)
+    ]
+    selection = select(people, Wish(algorithm, 1000, holdout=share, most_groups=most))
+    trained = [each for each in selection.members if not selection.is_held_out(each)]
+    assert bool(trained) == bool(learnable(people).usable)
+    assert not any(is_held_out(each.task, share) for each in trained) or len({e.task for e in trained}) == 1  # fmt: skip
 
 
 # ── the current policy first, the newest first ───────────────────────────────────────────────────

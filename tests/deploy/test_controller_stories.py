@@ -556,6 +556,19 @@ async def test_what_cannot_be_played_gets_a_canary_by_what_was_logged(ground, lo
         assert ground.shares == {BASE: 95.0, name: 5.0}, "whatever the estimate says"
 
 
+@pytest.mark.parametrize("strategy", ["auto", "canary", "blue_green", "immediate"])
+@pytest.mark.parametrize("own", [False, True])
+async def test_an_estimate_never_gets_all_traffic_at_once(strategy, own):
+    ground = Ground(boldness={"strategy": strategy})
+    ground.estimated, ground.lower = Logged(0.3, 0.9, 80.0), -0.2
+    ground.word, ground.improvement = ("pass", 0.2) if own else ("inconclusive", None)
+    ground.suites = (OWN,) if own else ()
+    name = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    assert ground.shares == {BASE: 95.0, name: 5.0}
+
+
 @pytest.mark.parametrize(
     ("improvement", "logged", "state"),
     [(0.1, Logged(0.8, 0.99, 80.0), "canary"), (0.1, Logged(0.8, 0.8, 80.0), "passed"),

@@ -10,7 +10,15 @@ from upswing.deploy.errors import Tally
 from upswing.deploy.evidence import begin
 from upswing.deploy.health import Cause
 from upswing.deploy.limits import Limits
-from upswing.deploy.watch import Degraded, Keep, Watch, begin_watch, frozen_reward, look
+from upswing.deploy.watch import (
+    Degraded,
+    Keep,
+    Watch,
+    begin_watch,
+    frozen_error,
+    frozen_reward,
+    look,
+)
 
 LIMITS = Limits()
 
@@ -30,6 +38,21 @@ def test_a_model_that_stays_what_it_was_is_kept():
 
 def test_a_small_fall_is_no_degradation():
     assert [watched(0.67, 3000, seed=seed) for seed in range(20)] == [None] * 20
+
+
+@pytest.mark.parametrize("count", [25, 50, 100, 400])
+def test_a_lucky_canary_raises_no_alarm_later(count):
+    """It earns 0 or 1 as often as ever; what was frozen is the mean of so many."""
+    alarms = 0
+    for seed in range(60):
+        rng, evidence = random.Random(seed), begin(LIMITS)
+        for seq in range(1, count + 1):
+            evidence.rewards.observe(seq, float(rng.random() < 0.5), candidate=True)
+        watch = begin_watch(LIMITS, frozen_reward(evidence, LIMITS), error=frozen_error(evidence))
+        for seq in range(count + 1, count + 800):
+            watch.fall.observe(seq, float(rng.random() < 0.5))
+        alarms += isinstance(look(watch, LIMITS), Degraded)
+    assert alarms <= 1
 
 
 def test_a_fall_is_noticed_within_some_hundred_rewards():

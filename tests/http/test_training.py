@@ -13,7 +13,12 @@ from upswing.redact import Redactor
 from upswing.train.jobs import moved
 
 pytestmark = pytest.mark.live
-HERE = Settings(train=TrainConfig(min_trajectories=6, min_agents=3, min_groups=1))
+LONG = 3650
+"""Days that a job reaches back: the example's trajectories are of 2025."""
+HERE = Settings(
+    trigger=TriggerConfig(days=LONG),
+    train=TrainConfig(min_trajectories=6, min_agents=3, min_groups=1),
+)
 REMOTE = Surroundings(train_here=False)
 """Jobs stay queued, so that what is asked of them does not depend on who runs them."""
 REDACTOR = Redactor()
@@ -273,7 +278,7 @@ async def test_an_empty_body_asks_politely(client):
 
 async def test_a_loop_asks_for_training_by_itself_and_tells_everybody(data):
     settings = Settings(
-        trigger=TriggerConfig(threshold=3),
+        trigger=TriggerConfig(threshold=3, days=LONG),
         train=TrainConfig(min_trajectories=3, min_agents=3, min_groups=1),
     )
     async with (

@@ -109,12 +109,13 @@ async def test_a_job_its_journal_entry_and_its_request_are_one_transaction(store
     assert decode(TrainingRequest, published.payload) == request()
 
 
-async def test_alone_means_no_second_job_of_a_reason(store, jobs):
+async def test_alone_means_no_second_job_whatever_the_reason(store, jobs):
     alone = {"alone": True}
     assert await submit(jobs, "a", reason="scheduled", submitting=alone) is Taken.STORED
     assert await submit(jobs, "b", reason="scheduled", submitting=alone) is Taken.KNOWN
-    assert await submit(jobs, "c", reason="threshold_reached", submitting=alone) is Taken.STORED
-    assert {job.job_id for job in await jobs.active()} == {"a", "c"}
+    assert await submit(jobs, "c", reason="threshold_reached", submitting=alone) is Taken.KNOWN
+    assert await submit(jobs, "d", reason="manual") is Taken.STORED
+    assert {job.job_id for job in await jobs.active()} == {"a", "d"}
 
 
 async def test_a_time_of_the_schedule_is_dealt_with_once(store, jobs):

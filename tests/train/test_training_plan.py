@@ -8,7 +8,8 @@ from tests.conftest import running_loop
 from tests.dataset.data_cases import NOW, crowd
 from tests.support import Client, cli, trajectory, until
 
-from upswing.cli.learn_report import Cycle, Earned, History, draw, render
+from upswing.cli.learn_report import Cycle, Earned, History, draw, gather, render
+from upswing.config import Settings, TriggerConfig
 from upswing.dataset.select import select
 from upswing.dataset.sift import Wish
 from upswing.dataset.snapshot import snapshot_of
@@ -46,8 +47,9 @@ def test_time_and_memory_are_those_of_an_earlier_job_or_a_guess(earlier, seconds
 
 @pytest.mark.live
 async def test_a_dry_run_says_what_a_job_would_do_and_makes_none(data):
+    reaching = Settings(trigger=TriggerConfig(days=3650))  # to the example's date
     async with (
-        running_loop(data) as loop,
+        running_loop(data, settings=reaching) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
     ):
         early = await asyncio.to_thread(cli, "train", "--dry-run", data=data, check=False)
@@ -102,3 +104,28 @@ def test_a_learn_report_tells_each_cycle_and_draws_it(tmp_path):
     assert "stopped by kl_budget" in text
     draw(history, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").read_bytes()[:4] == b"\x89PNG"
+
+
+async def test_a_learn_report_counts_neither_practice_nor_evaluations(store):
+    """Their tasks were chosen for their difficulty, or to measure."""
+
+    def unit(tx):
+        kinds = [(0, 0, 0.75)] * 4 + [(1, 0, 0.0)] * 30 + [(0, 1, 1.0)] * 30
+        for seq, (practice, evaluation, raw) in enumerate(kinds, 1):
+            key = f"t-{seq}"
+            tx.execute(
+                "INSERT INTO trajectories (trajectory_id, content_hash, body, agent_id, session_id, "
+                "agent_type, domain, complexity, window_id, scenario_id, model, started_us, ended_us, "
+                "turns, infra_error, door, stored_us, evaluation, practice) "
+                "VALUES (?, ?, ?, 'a', 's', 'x', 'coding', 0.5, 'w', 'w', 'tiny', 0, 0, 1, 0, 'http', 0, ?, ?)",
+                (key, key.encode(), b"{}", evaluation, practice),
+            )
+            tx.execute(
+                "INSERT INTO scored (trajectory_seq, trajectory_id, agent_id, principal, model, window_id, "
+                "scenario_id, domain, complexity, turns, infra_error, revision, total, raw_total) "
+                "VALUES (?, ?, 'a', 'p', 'tiny', 'w', 'w', 'coding', 0.5, 1, 0, 1, ?, ?)",
+                (seq, key, raw, raw),
+            )
+
+    await store.database.write(unit)
+    assert (await gather(store.database)).base == {"tiny": Earned(4, 0.75, None)}

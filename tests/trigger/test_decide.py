@@ -74,7 +74,10 @@ INPUTS = st.builds(
         algorithm=st.sampled_from(["ppo", "grpo", None]),
         base_model=st.sampled_from(["tiny", None]),
     ),
-    deployed=st.none() | st.builds(Deployed, st.just("m-1"), numbers, st.integers(0, 500), numbers),
+    deployed=st.none()
+    | st.builds(
+        Deployed, st.just("m-1"), numbers, st.integers(0, 500), numbers, error=st.floats(0, 1)
+    ),
     manual=st.lists(st.builds(Manual, st.just("ann"), st.booleans()), max_size=2).map(tuple),
     new=st.integers(0, 20_000),
     newest_seq=st.integers(0, 20_000),
@@ -109,7 +112,7 @@ def test_one_model_at_a_time_unless_a_person_insists(inputs):
 @given(INPUTS)
 def test_the_loop_starts_no_job_that_has_nothing_to_learn_from(inputs):
     choice = decide(inputs)
-    if isinstance(choice, Train) and choice.reason in {"threshold_reached", "scheduled"}:
+    if isinstance(choice, Train) and choice.reason != "manual":
         assert (
             inputs.pool.usable or inputs.pool.told or inputs.pool.thumbs_up or inputs.pool.successes
         )
@@ -172,6 +175,18 @@ def test_every_answer_is_one_sentence(inputs):
 def test_a_model_has_degraded_when_enough_trajectories_say_so(mean, count, baseline, fires):
     choice = decide(replace(QUIET, deployed=Deployed("m-1", mean, count, baseline)))
     assert isinstance(choice, Train) == fires
+
+
+@pytest.mark.parametrize(("error", "fires"), [(0.0, True), (0.049, True), (0.051, False)])
+def test_a_fall_that_chance_explains_is_none(error, fires):
+    fallen = Deployed("m-1", 0.55, 200, 0.7, error=error)
+    assert isinstance(decide(replace(QUIET, deployed=fallen)), Train) == fires
+
+
+def test_a_fall_with_nothing_to_learn_from_waits_for_it():
+    choice = decide(replace(QUIET, **FACTS["degraded"], pool=Learnable(250)))
+    assert choice.kind is Why.READY
+    assert choice.sentence.startswith("m-1 earns 0.550 over its last 200 trajectories")
 
 
 def test_a_degraded_model_is_named_with_its_numbers():

@@ -1,6 +1,8 @@
 """The trigger on a store: what it sees, what it asks for, and what it writes down."""
 
+import random
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -57,7 +59,9 @@ class Bench:
             mean=fair_mean, clock=lambda: self.now, new_id=uuid.uuid4, deploys=deploys,
         )  # fmt: skip
 
-    async def score(self, count=1, *, model="m", raw=0.5, window="w", evaluation=0, **columns):
+    async def score(
+        self, count=1, *, model="m", raw=0.5, window="w", evaluation=0, ended=None, **columns
+    ):
         """Rows as collect and reward leave them, without the trouble of making them."""
         row = {
             "agent_id": "a", "principal": "p", "model": model, "window_id": window, "scenario_id": window,
@@ -73,8 +77,16 @@ class Bench:
                     "INSERT INTO trajectories (trajectory_id, content_hash, body, agent_id, session_id, "
                     "agent_type, domain, complexity, window_id, scenario_id, model, started_us, ended_us, "
                     "turns, infra_error, door, stored_us, evaluation) "
-                    "VALUES (?, ?, ?, 'a', 's', 'x', 'coding', 0.5, 'w', 'w', ?, 0, 0, 1, 0, 'http', ?, ?)",
-                    (key, key.encode(), b"{}", model, micros(self.now), evaluation),
+                    "VALUES (?, ?, ?, 'a', 's', 'x', 'coding', 0.5, 'w', 'w', ?, 0, ?, 1, 0, 'http', ?, ?)",
+                    (
+                        key,
+                        key.encode(),
+                        b"{}",
+                        model,
+                        micros(ended or self.now),
+                        micros(self.now),
+                        evaluation,
+                    ),
                 )
                 told = {"verified": float(self.seq % 2), "task_id": f"task of {row['window_id']}"}
                 named = told | row | {"trajectory_seq": self.seq, "trajectory_id": key}
@@ -250,6 +262,63 @@ async def test_one_voice_cannot_make_a_model_degraded(bench):
     inputs = msgspec.json.decode((await bench.journal.list())[0].inputs, type=Inputs)
     assert inputs.deployed.count == 50
     assert inputs.deployed.mean > 0.6, "plainly it is 0.28"
+
+
+async def earns(bench, model, count, chance, principal=lambda _: "p"):
+    """Rewards of 0 and 1, as chance has them."""
+    for n in range(count):
+        who = principal(n)
+        await bench.score(1, model=model, raw=float(chance.random() < 0.5), principal=who)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_a_lucky_canary_makes_no_baseline_that_the_model_falls_below(bench, seed):
+    """A canary of 25 rewards ends when it looks good; then the model earns what it always earned."""
+    chance = random.Random(seed)
+    await bench.score(10)
+    await bench.trigger.round()
+    model_id = await bench.end()
+    await bench.score(18, model=model_id, raw=1.0)
+    await bench.score(7, model=model_id, raw=0.0)
+    bench.now += HOUR
+    await bench.deploy(model_id, 0.72)
+    for _ in range(4):
+        await earns(bench, model_id, 25, chance)
+        await bench.trigger.round()
+    assert "performance_degradation" not in await bench.reasons()
+
+
+async def test_a_model_is_compared_with_itself_by_the_same_mean(bench):
+    """Most of the traffic is one user's, whose tasks are easy: that is no fall of the others."""
+    await bench.score(10)
+    await bench.trigger.round()
+    model_id = await bench.end()
+
+    async def a_day():
+        await bench.score(40, model=model_id, raw=0.9, principal="easy")
+        for n in range(10):
+            await bench.score(1, model=model_id, raw=0.1, principal=f"hard-{n}")
+
+    await a_day()
+    bench.now += HOUR
+    await bench.deploy(model_id, 0.74)
+    await a_day()
+    await bench.trigger.round()
+    assert "performance_degradation" not in await bench.reasons()
+    inputs = msgspec.json.decode((await bench.journal.list())[0].inputs, type=Inputs)
+    assert inputs.deployed.mean == pytest.approx(inputs.deployed.baseline)
+
+
+async def test_a_real_fall_is_still_seen(bench):
+    chance = random.Random(1)
+    await bench.score(10)
+    await bench.trigger.round()
+    model_id = await bench.end()
+    await earns(bench, model_id, 50, chance)
+    bench.now += HOUR
+    await bench.deploy(model_id, None)
+    await bench.score(50, model=model_id, raw=0.0)
+    assert (await bench.trigger.round()).reason == "performance_degradation"
 
 
 # ── the schedule ─────────────────────────────────────────────────────────────────────────────────
@@ -450,3 +519,56 @@ def test_the_environment_wins_over_the_file():
     policy = policy_of(settings, said)
     assert (policy.rules.threshold, policy.rules.schedule, policy.train_here) == (9, "0 3 * * *", False)  # fmt: skip
     assert policy_of(settings, Surroundings()).rules.threshold == 7
+
+
+async def test_what_a_job_would_not_take_is_not_counted(bench):
+    """An import of old records, and episodes that are longer than a job takes."""
+    await bench.score(20, ended=bench.now - 31 * 24 * HOUR)
+    await bench.score(20, turns=51)
+    choice = await bench.trigger.round()
+    assert choice.kind is Why.READY
+    assert choice.sentence.startswith("20 new trajectories since the last training, 10 are enough: 0 of 3")  # fmt: skip
+    await bench.score(4)
+    assert isinstance(await bench.trigger.round(), Train)
+
+
+async def test_a_model_that_nobody_validates_holds_up_nobody(bench):
+    """Two were trained at once; the newer waits for a person's word, and the older is passed over."""
+    bench.restart(deploys=True)
+    for _ in range(2):
+        await bench.score(10)
+        await bench.trigger.ask(Manual("ann", force=True))
+    older, newer = await bench.end(), await bench.end()
+    await bench.score(10)
+    assert (await bench.trigger.round()).kind is Why.MODEL
+
+    def unit(tx):
+        tx.execute("UPDATE models SET state = 'passed' WHERE model_id = ?", (newer,))
+        tx.execute(
+            "INSERT INTO rollouts (rollout_id, model_id, baseline_id, state, share, body, changed_us) "
+            "VALUES ('r-1', ?, 'tiny', 'awaiting_approval', 0, ?, 0)",
+            (newer, b"{}"),
+        )
+
+    await bench.store.database.write(unit)
+    assert (await bench.models.get(older)).state == "trained"
+    assert isinstance(await bench.trigger.round(), Train)
+
+
+async def test_another_process_that_has_another_reason_was_quicker(bench):
+    """Both looked before either asked: there is still one model at a time."""
+    model_id = await a_deployed_model(bench)
+    await bench.score(5, model=model_id, raw=0.2)
+    await bench.score(10, window="v")
+    looked = await bench.signals.signals(50, 20, "tiny")
+    assert (await bench.trigger.round()).reason == "performance_degradation"
+    late = bench.signals.signals
+
+    async def as_it_was(*_):
+        return replace(looked, deployed=None)
+
+    bench.signals.signals = as_it_was
+    choice = await bench.trigger.round()
+    bench.signals.signals = late
+    assert (choice.kind, choice.sentence) == (Why.JOB, "Another process has just asked for it.")
+    assert await bench.reasons() == ["threshold_reached", "performance_degradation"]

@@ -13,6 +13,7 @@ from tests.support import raw, trajectory
 from tests.validate.endpoint import Endpoint
 from tests.validate.prover import NOON, REDACTOR, Prover
 from tests.worlds.test_agentgym import served
+from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.production import Production
 from upswing.adapters.sql.store import open_store
 from upswing.adapters.validation import FileScores
@@ -324,6 +325,36 @@ async def test_tasks_with_a_known_answer_become_a_suite_and_are_sampled_as_in_pr
     rest = [each for each in models.requests if each not in sums]
     assert {(each["temperature"], each.get("top_p")) for each in rest} == {(0.0, None)}
     assert "ground_truth" not in str(models.requests)
+
+
+async def test_a_task_that_a_model_was_trained_on_measures_nothing(make, store):
+    """Its job held out less than usual, or had nothing else to learn from."""
+    await stored(store, 40)
+
+    def trained(tx, job_id, upto):
+        rows = tx.rows("SELECT seq, trajectory_id, task_id FROM trajectories")
+        for seq, name, task_id in (row for row in rows if int(row[2][4:]) < upto):
+            tx.execute(
+                "INSERT INTO scored (trajectory_seq, trajectory_id, agent_id, principal, model, window_id, "
+                "scenario_id, domain, complexity, turns, infra_error, revision, total, raw_total, task_id) "
+                "VALUES (?, ?, 'a', 'p', 'old', 'w', 's', 'coding', 0.5, 1, 0, 1, 0.5, 0.5, ?) "
+                "ON CONFLICT DO NOTHING",
+                (seq, name, task_id),
+            )
+            tx.execute("INSERT INTO trained_on (trajectory_id, job_id, revision) VALUES (?, ?, 1)", (name, job_id))  # fmt: skip
+
+    await store.database.write(lambda tx: trained(tx, "job-1", 30))
+    await store.database.write(lambda tx: trained(tx, "job-that-failed", 40))
+    await Models(store.database).register(
+        job_id="job-1", base_model="tiny", parent=None, snapshot="s", path="p", card="c", samples=1,
+        final_reward=None, now=NOON,
+    )  # fmt: skip
+    async with Adding() as models:
+        production = Production(store.database)
+        async with make(models, ValidateConfig(), production=production, held_out=bool) as prover:
+            report = await prover.proving.prove("new", "old", ["production", "safety_toxicity"])
+    done = suite(report, "production")
+    assert done.planned == 10 * done.samples
 
 
 async def test_without_such_tasks_the_abilities_count(make, store):

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 _INK = "#2f6fb0"
 _EARNED = (
     "SELECT model, COUNT(*), AVG(raw_total), AVG(COALESCE(verified, reported)) FROM scored "
-    "WHERE infra_error = 0 GROUP BY model"
+    "WHERE infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
+    "AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE practice = 1) GROUP BY model"
 )
+"""Evaluations and practice say nothing about how a model does: their tasks were chosen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,8 @@ class Recorded(Struct, frozen=True):
     """The whole, where its outcome may be one that can be checked."""
     practice: bool = False
     """It was played to learn from or to explore, not as a user would."""
+    learned: bool = False
+    """A model was trained on an attempt at the same task."""
 
 
 class Interval(Struct, frozen=True):

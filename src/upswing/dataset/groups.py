@@ -24,6 +24,7 @@ from upswing.dataset.scoring import (
     GroupScores,
     Source,
     group_scores,
+    single_scores,
 )
 
 MIN_AGENTS = 5
@@ -48,6 +49,9 @@ class Attempt(Evidence, Protocol):
     def order(self) -> float:
         """Rises with time."""
         ...
+
+    @property
+    def domain(self) -> str: ...
 
     @property
     def answers(self) -> str:
@@ -151,9 +155,9 @@ class Learnable:
     identical: int = 0
     """Flat because everybody did exactly the same."""
     told: int = 0
-    """Trajectories whose outcome somebody states, one by one."""
+    """Trajectories whose outcome somebody states, one by one, by the one source of their domain."""
     varied: bool = False
-    """Whether those outcomes differ."""
+    """Whether those outcomes differ within a domain."""
     thumbs_up: int = 0
     thumbs_down: int = 0
     successes: int = 0
@@ -172,9 +176,9 @@ def learnable(
         for key, members in gathered(attempts)
     ]
     enough = [group for group in groups if group.enough]
-    said = [value for each in attempts if (value := stated(each)) is not None]
+    said = singles(attempts)
     thumbs = [each.feedback for each in attempts if each.feedback is not None]
-    sure = [value for each in attempts if (value := stated(each, CONFIRMED)) is not None]
+    sure = singles(attempts, CONFIRMED)
     return Learnable(
         trajectories=len(attempts),
         groups=len(enough),
@@ -184,16 +188,26 @@ def learnable(
         identical=sum(
             group.identical and group.scored is not None and group.scored.flat for group in enough
         ),
-        told=len(said),
-        varied=bool(said) and min(said) < max(said),
+        told=sum(map(len, said)),
+        varied=any(min(some) < max(some) for some in said),
         thumbs_up=sum(value >= 0.5 for value in thumbs),
         thumbs_down=sum(value < 0.5 for value in thumbs),
-        successes=sum(value >= 0.5 for value in sure),
+        successes=sum(value >= 0.5 for some in sure for value in some),
     )
 
 
 CONFIRMED = (Source.VERIFIED, Source.JUDGE, Source.FEEDBACK)
 """Sources whose success is more than the agent's own word."""
+
+
+def singles(attempts: Sequence[Attempt], order: Sequence[Source] = PRECEDENCE) -> list[list[float]]:
+    """What is stated of single trajectories, by domain, as far as it is of the domain's one source."""
+    by_domain: dict[str, list[Attempt]] = {}
+    for each in attempts:
+        if stated(each, order) is not None:
+            by_domain.setdefault(each.domain, []).append(each)
+    found = [single_scores(members, order) for members in by_domain.values()]
+    return [list(scored.scores.values()) for scored in found if scored is not None]
 
 
 def stated(each: Evidence, order: Sequence[Source] = PRECEDENCE) -> float | None:

@@ -6,7 +6,7 @@
 |-------------------------------------------------------|----------------------------------------|
 | `world`, `environment`, `tests`, `verifier`, `checker`, `grader`, `ground_truth` | verified    |
 | anybody else, or nobody named (the agent itself)      | reported                               |
-| `metadata.test_results`, when no verifier has spoken  | verified: the share of tests that passed |
+| `metadata.test_results`, when no verifier has spoken but the tests themselves | verified: the share of tests that passed |
 
 | status, share                                        | value                                   |
 |------------------------------------------------------|-----------------------------------------|
@@ -79,9 +79,10 @@ def outcome_of(metadata: Mapping[str, Any]) -> Outcome:
     if value is None and stated.status is not None:
         value = _VALUES[stated.status]
     said_by = _word(told.get("source")) if isinstance(told, Mapping) else ""
-    if value is not None and said_by in VERIFIERS:
-        return Outcome(value, value, said_by)
     passed = tests_passed(metadata.get("test_results"))
+    counted = said_by == TESTS and passed is not None
+    if value is not None and said_by in VERIFIERS and not counted:
+        return Outcome(value, value, said_by)
     if passed is not None:
         return Outcome(passed, passed, TESTS)
     return NOT_STATED if value is None else Outcome(value, None, said_by or AGENT)
@@ -106,22 +107,33 @@ def read_outcome(told: Any) -> Stated:
 
 
 def tests_passed(told: Any) -> float | None:
-    """The share of tests that passed, or None.
+    """The share of tests that passed, or None; of a rate and counts that disagree, the worse.
 
     >>> tests_passed({"passed": 3, "failed": 1}), tests_passed({"passed": 3, "total": 4}), tests_passed({"pass_rate": 0.5})
     (0.75, 0.75, 0.5)
+    >>> tests_passed({"passed": 3, "total": 3, "failed": 1}), tests_passed({"pass_rate": 1, "passed": 0, "failed": 2})
+    (0.75, 0.0)
     """
     if not isinstance(told, dict):
         return None
-    rate = number(told.get("pass_rate"))
-    if rate is not None:
-        return rate if 0 <= rate <= 1 else None
+    rate, counted = number(told.get("pass_rate")), _counted(told)
+    if rate is None:
+        return counted
+    if not 0 <= rate <= 1:
+        return None
+    return rate if counted is None else min(rate, counted)
+
+
+def _counted(told: Mapping[str, Any]) -> float | None:
+    """The same by the counts; whatever failed is part of the whole, also where the total forgets it."""
     passed, total = number(told.get("passed")), number(told.get("total"))
     rest = [number(told.get(key, 0)) for key in ("failed", "errors")]
     if passed is None or None in rest or min(passed, *(r or 0 for r in rest)) < 0:
         return None
-    whole = total if total is not None else passed + sum(r or 0 for r in rest)
-    return passed / whole if whole > 0 and passed <= whole else None
+    if total is not None and passed > total:
+        return None
+    whole = max(total or 0, passed + sum(r or 0 for r in rest))
+    return passed / whole if whole > 0 else None
 
 
 def status_word(value: Any) -> str | None:

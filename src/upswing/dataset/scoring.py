@@ -9,7 +9,8 @@
 
 The first source that *every* member has is taken. If there is none, the first one that enough members
 have, and the others are left out of the group. Scores of two sources never meet in one group, because
-their scales do not. Latency, style and the absence of feedback are in `total_reward`, for people and
+their scales do not. Single attempts are compared beside others of their domain, and there one stray word
+of a better source must not silence all the others: see `single_scores`. Latency, style and the absence of feedback are in `total_reward`, for people and
 for monitoring; they decide nothing here.
 """
 
@@ -90,6 +91,26 @@ def group_scores(
     for source, scores in found:
         if len(scores) >= least:
             return GroupScores(source, scores)
+    return None
+
+
+def single_scores(
+    members: Sequence[Evidence], order: Sequence[Source] = PRECEDENCE
+) -> GroupScores | None:
+    """The scores of a domain's single trajectories, of those of which anything is said.
+
+    The first source that all of these have; if there is none, the first that half of them have; else the
+    one that most have.
+    """
+    found = [GroupScores(source, _said(members, source)) for source in order]
+    whole = len({name for each in found for name in each.scores})
+    if not whole:
+        return None
+    most = max(len(each.scores) for each in found)
+    for enough in (whole, whole / 2, most):
+        for each in found:
+            if len(each.scores) >= enough:
+                return each
     return None
 
 

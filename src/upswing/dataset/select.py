@@ -29,7 +29,7 @@ from math import ceil
 
 from upswing.dataset.balance import AS_IT_COMES, quotas
 from upswing.dataset.groups import CONFIRMED, Group, compared, gathered
-from upswing.dataset.scoring import PRECEDENCE, Source, group_scores
+from upswing.dataset.scoring import PRECEDENCE, GroupScores, Source, single_scores
 from upswing.dataset.sift import Candidate, LeftOut, Wish, sift
 from upswing.dataset.split import hold_out, is_held_out, lot
 
@@ -92,7 +92,10 @@ def select(candidates: Iterable[Candidate], wish: Wish) -> Selection:
     sound = sift(candidates, wish, left_out)
     units = units_of(sound, wish, left_out)
     chosen, notes = _choose(_ordered(units, wish.seed), wish)
-    split = hold_out([{member.task for member in unit.members} for unit in chosen], wish.holdout)
+    split = hold_out(
+        [_tasks(unit) for unit in chosen], wish.holdout,
+        teaching={task for unit in chosen if not unit.flat for task in _tasks(unit)},
+    )  # fmt: skip
     kept = [
         unit
         for unit in _timely(chosen, split.held_out, wish)
@@ -162,7 +165,7 @@ def _singles(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[Left
         by_domain.setdefault(each.domain, []).append(each)
     units = []
     for members in by_domain.values():
-        scored = group_scores(members, 1, _order(wish))
+        scored = _beside_each_other(members, wish)
         for each in members:
             score = None if scored is None else scored.scores.get(each.trajectory_id)
             if each.demonstrated and wish.algorithm in IMITATING:
@@ -175,6 +178,15 @@ def _singles(candidates: Sequence[Candidate], wish: Wish, left_out: Counter[Left
                 key = each.group if wish.algorithm == "reinforce" else each.trajectory_id
                 units.append(_unit(key, [each], {each.trajectory_id: score}, scored.source, wish))
     return units
+
+
+def _beside_each_other(members: Sequence[Candidate], wish: Wish) -> GroupScores | None:
+    """The scores of a domain; where users gave thumbs both up and down, kto learns from these."""
+    if wish.algorithm == "kto":
+        thumbs = single_scores(members, (Source.FEEDBACK,))
+        if thumbs is not None and not thumbs.flat:
+            return thumbs
+    return single_scores(members, _order(wish))
 
 
 def _order(wish: Wish) -> Sequence[Source]:
@@ -225,15 +237,16 @@ def _choose(units: Sequence[Unit], wish: Wish) -> tuple[list[Unit], tuple[str, .
     asked = quotas(have, size, wish.balance)
     chosen: list[Unit] = []
     taken: Counter[str] = Counter()
-    total = 0
+    total = teaching = 0
     for unit in units:
         domain = unit.domain if asked else ""
         limit = asked.most.get(domain, 0) if asked else size
         if unit.age > 0 and wish.fill is not None and total >= wish.fill:
             break  # the rest is older still
-        if taken[domain] + len(unit.members) <= limit and len(chosen) < most:
+        if taken[domain] + len(unit.members) <= limit and (unit.flat or teaching < most):
             taken[domain] += len(unit.members)
             total += len(unit.members)
+            teaching += not unit.flat
             chosen.append(unit)
     notes = asked.notes if asked else ()
     return chosen, (*notes, *_too_large(units, chosen, asked.most if asked else None, size))
@@ -257,7 +270,7 @@ def _too_large(
 
 
 def _room(units: Sequence[Unit], wish: Wish) -> tuple[int, int]:
-    """The most trajectories and the most units."""
+    """The most trajectories, and the most units that teach something."""
     if not _is_bounded(wish):
         return wish.sample_size, len(units)
     most = ceil((wish.most_groups or 0) / max(0.01, 1 - wish.holdout))
@@ -275,9 +288,15 @@ def _timely(units: Sequence[Unit], held_out: frozenset[str], wish: Wish) -> list
     """The units without groups that training would never come to."""
     if not _is_bounded(wish):
         return list(units)
-    training = [unit.key for unit in units if unit.members[0].task not in held_out]
+    training = [
+        unit.key for unit in units if not unit.flat and unit.members[0].task not in held_out
+    ]
     late = frozenset(training[wish.most_groups :])
     return [unit for unit in units if unit.key not in late]
+
+
+def _tasks(unit: Unit) -> frozenset[str]:
+    return frozenset(member.task for member in unit.members)
 
 
 def _size(units: Iterable[Unit]) -> int:

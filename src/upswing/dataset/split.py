@@ -8,7 +8,8 @@ compared whole.
 |-------------|-------|-------------------------------------------------------------------|
 | any         | 0     | nothing: nobody asked for it                                      |
 | one         | any   | nothing: nothing would be left to train on                        |
-| several     | else  | those whose lot falls below the share, and never all              |
+| several     | else  | those whose lot falls below the share, and never all that teach   |
+|             |       | something                                                         |
 
 A lot is a hash of the task and of nothing else: a task that is held out once is held out in every
 cycle, by training and by validation alike, however many others come.
@@ -48,8 +49,12 @@ def is_held_out(task: str, share: float) -> bool:
     return lot("split", 0, task) < share
 
 
-def hold_out(units: Iterable[Collection[str]], share: float) -> Split:
+def hold_out(
+    units: Iterable[Collection[str]], share: float, teaching: Collection[str] | None = None
+) -> Split:
     """Divide the tasks; each unit names the tasks that have to stay together.
+
+    `teaching` are the tasks that something can be learned from (None: all): some of them are left.
 
     >>> hold_out([["a"], ["b"]], 0.0).sentence, hold_out([["a"]], 0.5).sentence
     ('Nothing is held out, as asked.', 'Nothing is held out: nothing would be left to train on.')
@@ -64,8 +69,14 @@ def hold_out(units: Iterable[Collection[str]], share: float) -> Split:
     if count < 2 or share >= 1:
         return Split(frozenset(), f"Nothing is held out: {_nothing_left(count, tasks)}")
     below = [names for names in together if is_held_out(names[0], share)]
-    if len(below) == count:
-        below.remove(max(below, key=lambda names: lot("split", 0, names[0])))
+    some = (
+        frozenset(task for names in together for task in names)
+        if teaching is None
+        else frozenset(teaching)
+    )
+    useful = [names for names in together if not some.isdisjoint(names)]
+    if useful and all(names in below for names in useful):
+        below.remove(max(useful, key=lambda names: lot("split", 0, names[0])))
     held = frozenset(name for names in below for name in names)
     if not held:
         return Split(held, f"Nothing is held out: chance holds out none of these {tasks} tasks.")

@@ -42,6 +42,7 @@ from upswing.deploy.standing import Standing
 from upswing.deploy.states import ACTIVE, Model
 from upswing.deploy.states import Rollout as State
 from upswing.deploy.strategy import Abort
+from upswing.deploy.watch import error_of
 from upswing.errors import Denied, Misuse, Rejected, Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import Audit, Incident, ModelMove, Superseded
@@ -366,8 +367,9 @@ class Arrivals:
             earned = await ledger.world.store.earned(standing.baseline)
             frozen = earned.mean if earned.count >= limits.min_rewards else None
             record = begin_watching(
-                Record(), after, limits, tallies, frozen=frozen, newest=newest[0]
-            )
+                Record(), after, limits, tallies, frozen=frozen, newest=newest[0],
+                error=0.0 if frozen is None else error_of(frozen, earned.count),
+            )  # fmt: skip
             await ledger.carry_out(
                 promotion(standing, after, now), records={name: record},
                 moves=rests(standing, after), decisions=decisions, by=by, audit=audit, reward=frozen,
@@ -377,7 +379,10 @@ class Arrivals:
 
 
 def by_logged(judged: Judged, report: ValidationReport, worth: Worth) -> Judged:
-    """A verdict that tasks of the user's own cannot give: nothing is worse, and it is worth a canary."""
+    """A verdict that tasks of the user's own cannot give: nothing is worse, and it is worth a canary.
+
+    Whatever strategy the policy has for what was proved: this was estimated, and the canary is the proof.
+    """
     sound = report.results.safety_checks_passed and report.results.benchmark_passed
     if report.word == "fail" or not sound:
         return judged

@@ -31,7 +31,7 @@ from upswing.deploy.record import (
 )
 from upswing.deploy.rollout import Rollout, step
 from upswing.deploy.standing import Standing
-from upswing.deploy.watch import Degraded, Keep, begin_watch, frozen_reward
+from upswing.deploy.watch import Degraded, Keep, begin_watch, frozen_error, frozen_reward
 from upswing.errors import Rejected, Transient
 from upswing.ports import Decision
 
@@ -127,7 +127,10 @@ class Looker:
         limits, evidence = ledger.policy.limits, record.evidence
         frozen = frozen_reward(evidence, limits) if evidence else None
         newest = evidence.rewards.seq if evidence else 0
-        begin_watching(record, after, limits, tallies, frozen=frozen, newest=newest)
+        begin_watching(
+            record, after, limits, tallies, frozen=frozen, newest=newest,
+            error=frozen_error(evidence) if evidence else 0.0,
+        )  # fmt: skip
         await ledger.carry_out(
             promotion(ledger.standing, after, now), records={after.rollout_id: record},
             moves=rests(ledger.standing, after), decisions=(decision,), reward=frozen,

@@ -45,7 +45,7 @@ from upswing.deploy.standing import decoded
 from upswing.deploy.states import ACTIVE, OVERRIDABLE, Model
 from upswing.deploy.states import Rollout as State
 from upswing.deploy.strategy import CAUTIOUS, Gradual, Immediate
-from upswing.deploy.watch import frozen_reward
+from upswing.deploy.watch import frozen_error, frozen_reward
 from upswing.errors import Conflict, Misuse, Reason, Rejected
 from upswing.ports import Decision
 from upswing.ports_rollout import Audit, Incident, ModelMove, NewModel
@@ -177,7 +177,10 @@ class Operator:
         record = await ledger.record(rollout.rollout_id)
         frozen = frozen_reward(record.evidence, limits) if record.evidence else None
         newest = (await ledger.world.store.newest())[0]
-        begin_watching(record, after, limits, await ledger.tallies(), frozen=frozen, newest=newest)
+        begin_watching(
+            record, after, limits, await ledger.tallies(), frozen=frozen, newest=newest,
+            error=frozen_error(record.evidence) if record.evidence else 0.0,
+        )  # fmt: skip
         await ledger.carry_out(
             promotion(ledger.standing, after, ledger.world.clock()),
             records={after.rollout_id: record}, moves=rests(ledger.standing, after),

@@ -89,10 +89,10 @@ def begin_record(
 
 def begin_watching(
     record: Record, rollout: Rollout, limits: Limits, tallies: Tallies, *,
-    frozen: float | None, newest: int,
+    frozen: float | None, newest: int, error: float = 0.0,
 ) -> Record:  # fmt: skip
     """From its promotion on; the evidence stays, for whoever asks why."""
-    watch = begin_watch(limits, frozen, reward_seq=newest)
+    watch = begin_watch(limits, frozen, reward_seq=newest, error=error)
     for gateway, source, models in _counted(tallies):
         if rollout.model_id in models:
             watch.errors.seen[f"{gateway}/{source}"] = Seen(_tally(models[rollout.model_id]))

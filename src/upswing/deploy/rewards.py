@@ -40,7 +40,7 @@ _FAR = 0.9
 """Of the wealth, what a single reward can take away at most."""
 _CALM = 0.5
 """The largest stake of the confidence sequence."""
-_MEMORY = 200
+MEMORY = 200
 """Rewards that the usual value, and the candidate's share, are the means of."""
 _LONG = 500
 """Rewards that the variance is the mean of."""
@@ -154,10 +154,10 @@ class RewardEvidence(Struct):
             now.open += 1
         self.candidates = n = self.candidates + 1
         off = y - self.mean_candidate
-        self.mean_candidate += off / (n + 3 if n < _MEMORY else _MEMORY)
+        self.mean_candidate += off / (n + 3 if n < MEMORY else MEMORY)
         seen = n + self.baselines
         self.variance += (off * off - self.variance) / (seen + 10 if seen < _LONG else _LONG)
-        self.pace += (1 - self.pace) / (seen + 3 if seen < _MEMORY else _MEMORY)
+        self.pace += (1 - self.pace) / (seen + 3 if seen < MEMORY else MEMORY)
 
     def _baseline(self, y: float) -> None:
         now = self.round
@@ -172,10 +172,10 @@ class RewardEvidence(Struct):
             now.open = opened - part if part < room else 0.0 if opened > 0 else -1.0
         self.baselines = n = self.baselines + 1
         off = y - self.mean_baseline
-        self.mean_baseline += off / (n + 3 if n < _MEMORY else _MEMORY)
+        self.mean_baseline += off / (n + 3 if n < MEMORY else MEMORY)
         seen = n + self.candidates
         self.variance += (off * off - self.variance) / (seen + 10 if seen < _LONG else _LONG)
-        self.pace -= self.pace / (seen + 3 if seen < _MEMORY else _MEMORY)
+        self.pace -= self.pace / (seen + 3 if seen < MEMORY else MEMORY)
 
     def _begin_round(self) -> None:
         now = self.round

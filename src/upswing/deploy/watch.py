@@ -8,13 +8,13 @@
 | none of these, or too little seen                                   | Keep      |
 
 No baseline runs beside it any more. Errors are measured against the limit, and rewards against the value
-frozen at promotion; a fall of these may be the world's fault as well, so it asks for a new training, not
+frozen at promotion, less what chance may have added to it: a canary of few rewards may have been lucky. A fall of these may be the world's fault as well, so it asks for a new training, not
 for the old model. While nothing stands by, nothing is rolled back: then a person is called (`Degraded`).
 """
 
 from __future__ import annotations
 
-from math import isfinite, log1p
+from math import isfinite, log1p, sqrt
 
 from msgspec import Struct, field
 
@@ -23,10 +23,13 @@ from upswing.deploy.errors import ErrorEvidence
 from upswing.deploy.evidence import Evidence
 from upswing.deploy.health import Cause, is_hard_failure
 from upswing.deploy.limits import Limits
+from upswing.deploy.rewards import MEMORY
 from upswing.deploy.suspicion import Suspicion
 
 _FAR = 0.9
 _PRIOR_VARIANCE, _PRIOR_COUNT = 0.1, 10
+_ERRORS = 2.0
+"""Standard errors of the frozen value that luck may account for."""
 FALL_CHANCE = 0.01
 """Of a false alarm over the whole time of a model."""
 
@@ -58,6 +61,13 @@ class FallEvidence(Struct):
     lower: Suspicion = field(default_factory=Suspicion)
     run_rewards: int = 0
     run_sum: float = 0.0
+    error: float = 0.0
+    """The standard error of the frozen value, which is a mean of some rewards."""
+
+    @property
+    def luck(self) -> float:
+        """What chance may have added to the frozen value."""
+        return _ERRORS * self.error
 
     def observe(self, seq: int, reward: float | None, *, revision: int = 1) -> bool:
         """Take one reward; the claim to refute is that half the drop is all there is."""
@@ -67,7 +77,7 @@ class FallEvidence(Struct):
         if revision != 1 or reward is None or not isfinite(reward) or self.frozen is None:
             return False
         y = min(1.0, max(0.0, reward))
-        claim = max(0.0, self.frozen - self.drop / 2)
+        claim = max(0.0, self.frozen - self.luck - self.drop / 2)
         stake = self.drop / (self.variance + self.drop * self.drop)
         stake = min(stake, _FAR / (1 - claim)) if claim < 1 else stake
         if self.lower.bet(log1p(-stake * (y - claim))):
@@ -101,12 +111,31 @@ def frozen_reward(evidence: Evidence, limits: Limits) -> float | None:
     return rewards.mean_candidate if rewards.candidates >= limits.min_rewards else None
 
 
+def frozen_error(evidence: Evidence) -> float:
+    """The standard error of that; a mean that fades is worth twice as many rewards as it fades over."""
+    rewards = evidence.rewards
+    return sqrt(rewards.variance / max(1, min(rewards.candidates, 2 * MEMORY)))
+
+
+def error_of(mean: float, count: int) -> float:
+    """The standard error of the mean of so many rewards from 0 to 1, at most.
+
+    >>> error_of(0.5, 25), error_of(0.9, 100)
+    (0.1, 0.03)
+    """
+    share = min(1.0, max(0.0, mean))
+    return round(sqrt(share * (1 - share) / max(1, count)), 9)
+
+
 def begin_watch(
-    limits: Limits, frozen: float | None, *, drop: float = 0.10, reward_seq: int = 0
-) -> Watch:
+    limits: Limits, frozen: float | None, *, drop: float = 0.10, reward_seq: int = 0,
+    error: float = 0.0,
+) -> Watch:  # fmt: skip
+    """`error` is the standard error of what is frozen."""
     known = frozen if frozen is not None and 0 <= frozen <= 1 else None
     return Watch(
-        ErrorEvidence(limit=limits.errors), FallEvidence(frozen=known, drop=drop, seq=reward_seq)
+        ErrorEvidence(limit=limits.errors),
+        FallEvidence(frozen=known, drop=drop, seq=reward_seq, error=error),
     )
 
 
@@ -121,7 +150,7 @@ def look(
             return RollBack(reason, sentence)
         return Degraded(reason, f"{sentence} No model stands by.")
     fall = watch.fall
-    if fall.lower.rules_out(FALL_CHANCE) and fall.fall >= fall.drop:
+    if fall.lower.rules_out(FALL_CHANCE) and fall.fall >= fall.drop + fall.luck:
         return Degraded(
             Cause.REWARD,
             f"It earns {fall.fall:.3f} less than at its promotion, over its last "

@@ -177,7 +177,7 @@ class Training:
         minimums = self._trigger.policy.rules.minimums
         day = await self._counts.collected_since(self._clock() - timedelta(hours=24))
         rules = self._trigger.policy.rules
-        there = await self._learnable(minimums)
+        there = await self._trigger.learnable()
         state = readiness(there, minimums, rules.algorithm)
         models, active = await self._models.list(), await self._jobs.active()
         done = await self._jobs.list("completed", limit=1)

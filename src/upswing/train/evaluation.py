@@ -15,7 +15,7 @@ Of several that chance alone may tell apart, the last ships: it has learned most
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, sqrt
+from math import isfinite, isnan, sqrt
 from typing import Literal
 
 import msgspec
@@ -26,6 +26,8 @@ PATIENCE = 3
 """Evaluations without a gain after which a job stops."""
 EFFECTIVE = 50.0
 """Episodes that an estimate from logged data must really rest on to decide anything."""
+FARTHEST = 1e6
+"""Nats a reply of a policy whose words are no numbers any more: no budget allows that."""
 UNMOVED = 1e-3
 """Nats a reply below which a policy counts as the one it began as."""
 _VARIED, _CONSTANT = 1.5, 1.1
@@ -78,7 +80,7 @@ def stop_of(history: Sequence[Evaluation], budget: float) -> Stop | None:
     if len(history) < 2:
         return None
     start, last = history[0], history[-1]
-    if not last.kl <= budget:
+    if not _near(last, budget):
         return "kl_budget"
     if start.diversity > _VARIED and not last.diversity >= _CONSTANT:
         return "diversity"
@@ -100,10 +102,12 @@ def chosen(history: Sequence[Evaluation], budget: float) -> Evaluation:
     moved = history[1:] or history
     varied = history[0].diversity > _VARIED
     within = [
-        each for each in moved if each.kl <= budget and (not varied or each.diversity >= _CONSTANT)
+        each
+        for each in moved
+        if _near(each, budget) and (not varied or each.diversity >= _CONSTANT)
     ]
     if not within:
-        return min(moved, key=lambda each: each.kl)
+        return min(moved, key=lambda each: FARTHEST if isnan(each.kl) else each.kl)
     best = _best([each for each in within if each.source == within[-1].source])
     if best is None or not within[-1].reliable:
         return within[-1]
@@ -112,6 +116,10 @@ def chosen(history: Sequence[Evaluation], budget: float) -> Evaluation:
         for each in reversed(within)
         if each.source == best.source and each.reliable and not _worse(each, best)
     )
+
+
+def _near(each: Evaluation, budget: float) -> bool:
+    return each.kl <= budget and each.kl < FARTHEST
 
 
 def _best(given: Sequence[Evaluation]) -> Evaluation | None:

@@ -179,17 +179,21 @@ def off_policy_value(
     """The mean reward, each example weighted by how much likelier the policy makes it.
 
     Self-normalised, truncated importance sampling: an honest estimate near the behaviour policy,
-    and none at all when less than a twentieth of the examples carries it.
+    and none at all when less than a twentieth of the examples carries it, or the policy says what is no
+    number.
 
     >>> off_policy_value([1.0, 0.0], [torch.tensor([-0.1]), torch.tensor([-2.0])],
     ...                  [torch.tensor([-0.7]), torch.tensor([-0.7])]).value > 0.8
     True
+    >>> off_policy_value([1.0], [torch.tensor([math.nan])], [torch.tensor([-0.7])]) is None
+    True
     """
     if not rewards:
         return None
-    ratios = [
-        min(most, math.exp(min(50.0, float((a - b).sum())))) for a, b in zip(new, old, strict=True)
-    ]
+    apart = [float((a - b).sum()) for a, b in zip(new, old, strict=True)]
+    if any(map(math.isnan, apart)):
+        return None
+    ratios = [min(most, math.exp(min(50.0, each))) for each in apart]
     total = math.fsum(ratios)
     if not total > 0:
         return None

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from upswing.train.evaluation import Evaluation
+from upswing.train.evaluation import FARTHEST, Evaluation
 from upswing.train.example import Example
 from upswing.train.forward import distributions
 from upswing.train.pack import packs
@@ -128,9 +129,10 @@ class Evaluator:
         """Summed over the tokens of a reply, on the mean of all replies."""
         total, replies = 0.0, 0
         for example, new_TV, old_TV in zip(self._sample, now, self._start, strict=True):
-            total += float((new_TV.exp() * (new_TV - old_TV)).sum())
+            total += divergence(new_TV, old_TV)
             replies += len(set(turn_index(example).tolist()))
-        return max(0.0, total / max(1, replies))
+        found = total / max(1, replies)
+        return max(0.0, found) if math.isfinite(found) else FARTHEST
 
     def _greedy(self, model: nn.Module) -> list[tuple[int, ...]]:
         lengths = sorted(len(_reply(each)) for each in self._sample)
@@ -153,7 +155,19 @@ def _bounded(examples: Sequence[Example], vocabulary: int) -> list[Example]:
 
 def _diversity(found: Sequence[Tensor]) -> float:
     mean_V = torch.stack([logps_TV[0].exp() for logps_TV in found]).mean(0)
-    return float(torch.special.entr(mean_V).sum().exp())
+    count = float(torch.special.entr(mean_V).sum().exp())
+    return count if math.isfinite(count) else 0.0
+
+
+def divergence(new_TV: Tensor, old_TV: Tensor) -> float:
+    """KL(new ‖ old), summed over the tokens; a word that the new one never says adds nothing.
+
+    >>> never = torch.tensor([[0.0, -math.inf]])
+    >>> divergence(never, never), divergence(torch.tensor([[math.nan, 0.0]]), never)
+    (0.0, nan)
+    """
+    apart_TV = new_TV.exp() * (new_TV - old_TV)
+    return float(torch.where(new_TV.isneginf(), 0.0, apart_TV).sum())
 
 
 def _prompt(example: Example) -> tuple[int, ...]:

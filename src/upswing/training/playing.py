@@ -76,7 +76,8 @@ class _Player:
             "job", model, self._tokenizer, max_new_tokens=self._longest,
             temperature=self._temperature,
         )  # fmt: skip
-        began, scores = self._clock(), {}
+        scores: dict[str, float] = {}
+        began = self._clock()
         try:
             for world, tasks in self._found:
                 scores |= measure(world, policy, tasks=tasks, samples=ATTEMPTS, seed=self._seed)

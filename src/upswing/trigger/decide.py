@@ -9,7 +9,8 @@
 | no       | no    | no     | no  | wait                    |          |
 
 - *degraded*: the deployed model's raw reward is below its baseline by the margin or more, over
-  enough trajectories; those that a job was already asked for on count no more.
+  enough trajectories, and by more than chance explains, for both are means of some rewards; those
+  that a job was already asked for on count no more. And there is something to learn from.
 - *asked*: a person wants it, and there is something to learn from, or the person insists.
 - *enough*: so many trajectories of the current policy came since the last training, and there is
   something to learn from in them.
@@ -37,6 +38,8 @@ from upswing.trigger.ready import pick, readiness
 
 Reason = Literal["scheduled", "threshold_reached", "manual", "performance_degradation"]
 Priority = Literal["low", "normal", "high", "urgent"]
+_ERRORS = 3.0
+"""Standard errors that a fall must have: a look every few seconds would find two of them by chance."""
 DEGRADED: Reason = "performance_degradation"
 MANUAL: Reason = "manual"
 ENOUGH: Reason = "threshold_reached"
@@ -107,15 +110,23 @@ def _degraded(inputs: Inputs) -> Choice | None:
     model, rules = inputs.deployed, inputs.rules
     if model is None or model.mean is None or model.baseline is None:
         return None
-    if not (isfinite(model.mean) and isfinite(model.baseline) and model.count >= rules.min_sample):
+    numbers = (model.mean, model.baseline, model.error)
+    if not (all(map(isfinite, numbers)) and model.count >= rules.min_sample):
         return None
-    if not round(model.baseline - model.mean, 9) >= rules.drop:
+    if not round(model.baseline - model.mean, 9) >= max(rules.drop, _ERRORS * model.error):
         return None
     said = (
         f"{model.model_id} earns {model.mean:.3f} over its last {model.count} trajectories, "
         f"{model.baseline - model.mean:.3f} below its baseline of {model.baseline:.3f}"
     )
-    return _unless_held(inputs, Train(DEGRADED, "urgent", said))
+    held = _unless_held(inputs, Train(DEGRADED, "urgent", said))
+    return held if isinstance(held, Wait) else _not_ready(inputs, said) or held
+
+
+def has_fallen(inputs: Inputs) -> bool:
+    """Whether the deployed model is below its baseline, and nothing but data is waited for."""
+    held = _degraded(inputs)
+    return isinstance(held, Train) or (held is not None and held.kind is Why.READY)
 
 
 def _asked(inputs: Inputs) -> Choice | None:

@@ -36,6 +36,8 @@ class Deployed:
     count: int
     baseline: float | None
     """The mean it had when it was promoted."""
+    error: float = 0.0
+    """The standard error of the difference between the two: how far chance sets them apart."""
 
 
 @dataclass(frozen=True, slots=True)

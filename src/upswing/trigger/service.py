@@ -11,7 +11,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import fsum, isfinite, sqrt
+from sys import float_info
 from typing import Protocol
 from uuid import UUID
 
@@ -21,7 +23,7 @@ from upswing.contracts import TrainingRequest
 from upswing.dataset.groups import Learnable
 from upswing.errors import Rejected, Transient
 from upswing.ports import Decision, Signals
-from upswing.trigger.decide import MANUAL, Choice, Train, Wait, Why, decide, due_slot
+from upswing.trigger.decide import MANUAL, Choice, Train, Wait, Why, decide, due_slot, has_fallen
 from upswing.trigger.inputs import Active, Deployed, Inputs, Manual
 from upswing.trigger.policy import Policy
 from upswing.trigger.request import request_of
@@ -29,6 +31,9 @@ from upswing.trigger.request import request_of
 log = logging.getLogger(__name__)
 STAGE = "trigger"
 _POLL_SECONDS = 5.0
+_FEW = 25
+"""Rewards before its promotion that make a baseline; a model that had fewer is held to what was noted
+at its promotion, which rests on as many at least."""
 _COUNTED = 2
 """Times the threshold: beyond that nobody counts new trajectories, a look should stay cheap."""
 
@@ -37,8 +42,9 @@ class ReadsSignals(Protocol):
     async def signals(self, recent: int, most: int, base: str | None = None) -> Signals: ...
 
     async def learnable(
-        self, base: str | None = None, *, min_agents: int, min_attempts: int
-    ) -> Learnable: ...
+        self, base: str | None = None, *, min_agents: int, min_attempts: int,
+        max_turns: int | None = None, since: datetime | None = None,
+    ) -> Learnable: ...  # fmt: skip
 
 
 class Journal(Protocol):
@@ -176,27 +182,39 @@ class Trigger:
         return inputs, seen.deployed.job_id if seen.deployed else None
 
     def _might_train(self, inputs: Inputs) -> bool:
-        """Enough is new and nothing is on its way: whether it teaches anything is worth a look."""
-        return inputs.new >= inputs.rules.threshold and not inputs.active and inputs.pending is None
+        """Enough is new or a model has fallen, and nothing is on its way: that is worth a look."""
+        if inputs.active or inputs.pending is not None:
+            return False
+        return inputs.new >= inputs.rules.threshold or has_fallen(inputs)
 
     async def _learnable(self, newest_seq: int) -> Learnable:
-        """What there is to learn from; looked at again when something came in since."""
+        """The same, looked at again when something came in since."""
         if self._looked is None or self._looked[0] != newest_seq:
-            rules = self.policy.rules
-            found = await self._store.learnable(
-                rules.base_model,
-                min_agents=rules.minimums.agents,
-                min_attempts=rules.minimums.attempts,
-            )
-            self._looked = newest_seq, found
+            self._looked = newest_seq, await self.learnable()
         return self._looked[1]
+
+    async def learnable(self) -> Learnable:
+        """What a job of the trigger's would learn from."""
+        rules = self.policy.rules
+        return await self._store.learnable(
+            rules.base_model,
+            min_agents=rules.minimums.agents,
+            min_attempts=rules.minimums.attempts,
+            max_turns=self.policy.max_turns,
+            since=self._clock() - timedelta(days=self.policy.days),
+        )
 
     def _deployed(self, seen: Signals) -> Deployed | None:
         model = seen.deployed
         if model is None:
             return None
-        mean = self._mean(seen.values)
-        return Deployed(model.model_id, mean, len(seen.values), model.baseline_reward)
+        known = len(seen.before) >= _FEW
+        baseline = self._mean(seen.before) if known else model.baseline_reward
+        rests_on = len(seen.before) if known else _FEW
+        return Deployed(
+            model.model_id, self._mean(seen.values), len(seen.values), baseline,
+            error_of([value for _, value in (*seen.values, *seen.before)], len(seen.values), rests_on),
+        )  # fmt: skip
 
     def _decision(self, inputs: Inputs, choice: Choice) -> Decision:
         return Decision(
@@ -208,6 +226,22 @@ class Trigger:
             outcome=msgspec.json.encode(choice),
             decided=inputs.now,
         )
+
+
+def error_of(values: Sequence[float], *counts: int) -> float:
+    """The standard error of a difference of two means of so many rewards, which scatter like these.
+
+    >>> round(error_of([0.0, 1.0] * 50, 100, 25), 3)
+    0.112
+    >>> error_of([0.5] * 10, 10, 25), error_of([], 0, 25)
+    (0.0, 0.0)
+    """
+    if not values or not all(counts):
+        return 0.0
+    mean = fsum(values) / len(values)
+    found = sqrt(fsum((each - mean) * (each - mean) for each in values) / len(values))
+    error = found * sqrt(fsum(1 / count for count in counts))
+    return error if isfinite(error) else float_info.max
 
 
 def replay(inputs: bytes) -> tuple[bytes, str]:

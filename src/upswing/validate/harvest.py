@@ -9,10 +9,11 @@
 | `ground_truth`, or its `answer`: a text, or a list of texts       | `exact`                       |
 | anything else, or a text that was redacted                        | none: it is no task           |
 
-The task is the situation before the last turn, whose action has to be a response. Only tasks that
-are held out are taken, each once, and of several trajectories the newest counts. What lies in a
-window or scenario of its own is none: training holds such out by window. The check sees what
-is right, the model never does. Bodies are the stored ones, so they are redacted; what a check says
+The task is the situation before the last turn, whose action has to be a response. Only tasks are
+taken that are held out and that no model was trained on (a job may hold out less, or have had
+nothing else to learn from), each once, and of several trajectories the newest counts. What lies in
+a window or scenario of its own is none: training holds such out by window. The check sees what is
+right, the model never does. Bodies are the stored ones, so they are redacted; what a check says
 of an answer is not kept, because it would quote a user.
 """
 

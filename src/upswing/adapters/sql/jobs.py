@@ -51,8 +51,8 @@ class Jobs:
         """Take a job once, whatever asks for it how often.
 
         `covers_seq` none means all that is stored now. `announce` publishes the request, for those
-        that did not come by the bus. With `alone` nothing is done (KNOWN) while another job of the
-        same reason is on its way, or when another process has dealt with the `slot`.
+        that did not come by the bus. With `alone` nothing is done (KNOWN) while another job is on
+        its way, or when another process has dealt with the `slot`.
         """
         body = canonical(msgspec.to_builtins(request))
 
@@ -60,7 +60,7 @@ class Jobs:
             row = tx.row("SELECT request FROM jobs WHERE job_id = ?", (request.training_job_id,))
             if row is not None:
                 return Taken.KNOWN if bytes(row[0]) == body else Taken.CONFLICT
-            if alone and _crowded(tx, request.trigger_reason):
+            if alone and _crowded(tx):
                 return Taken.KNOWN
             if slot is not None and not deal_with_slot(tx, slot):
                 return Taken.KNOWN
@@ -255,8 +255,8 @@ def _owned(tx: Tx, job_id: str, worker: str | None, states: Iterable[str]) -> bo
     return row is not None and row[0] in tuple(states) and worker in {None, row[1]}
 
 
-def _crowded(tx: Tx, reason: str) -> bool:
-    return tx.row(f"SELECT 1 FROM jobs WHERE {LIVE} AND reason = ?", (reason,)) is not None
+def _crowded(tx: Tx) -> bool:
+    return tx.row(f"SELECT 1 FROM jobs WHERE {LIVE}") is not None
 
 
 def _newest_seq(tx: Tx) -> int:

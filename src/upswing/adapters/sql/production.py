@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from upswing.adapters.sql.database import Database, Row
+from upswing.adapters.sql.database import Database, Row, Tx
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.validation import Recorded
 
@@ -19,6 +21,12 @@ _AT_ONCE = 100
 _SQL = (
     "SELECT seq, model, task_id, body, practice FROM trajectories "
     "WHERE evaluation = 0 AND infra_error = 0 AND seq < ? ORDER BY seq DESC LIMIT ?"
+)
+
+_LEARNED = (
+    "SELECT DISTINCT s.task_id FROM scored s WHERE s.task_id IN ({marks}) AND EXISTS "
+    "(SELECT 1 FROM trained_on x JOIN models m ON m.job_id = x.job_id "
+    "WHERE x.trajectory_id = s.trajectory_id)"
 )
 
 
@@ -55,7 +63,22 @@ class Production:
                 break
             before, size = rows[-1][0], size + sum(len(row[3]) for row in rows)
             found += [_recorded(row) for row in rows]
-        return found
+        learned = await self._learned({each.task_id for each in found if each.body})
+        return [replace(each, learned=True) if each.task_id in learned else each for each in found]
+
+    async def _learned(self, tasks: Collection[str]) -> set[str]:
+        """Those of the tasks that a model was trained on, whatever share its job held out."""
+        names = sorted(tasks)
+
+        def unit(tx: Tx) -> set[str]:
+            learned: set[str] = set()
+            for start in range(0, len(names), _AT_ONCE):
+                some = names[start : start + _AT_ONCE]
+                sql = _LEARNED.format(marks=", ".join("?" * len(some)))
+                learned |= {row[0] for row in tx.rows(sql, tuple(some))}
+            return learned
+
+        return await self._database.read(unit)
 
 
 def trajectory_of(recorded: Recorded) -> Trajectory | None:

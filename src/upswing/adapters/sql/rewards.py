@@ -26,7 +26,7 @@ _INSERT = (
 MEMBER = (
     "SELECT window_id, scenario_id, trajectory_id, agent_id, total, raw_total, pnl, balance, "
     "infra_error, trajectory_seq, verified, judge_score, reported, feedback, task_id, model, "
-    "continuous, answers FROM scored"
+    "continuous, answers, domain FROM scored"
 )
 
 
@@ -262,7 +262,7 @@ def _member(
     window_id: str, scenario_id: str, trajectory_id: str, agent_id: str, total: float, raw_total: float,
     pnl: float | None, balance: float | None, broke: int, seq: int, verified: float | None,
     judged: float | None, reported: float | None, feedback: float | None, task_id: str, model: str,
-    continuous: int, answers: str,
+    continuous: int, answers: str, domain: str,
 ) -> ScoredMember:  # fmt: skip
     return ScoredMember(
         window_id, scenario_id, trajectory_id, agent_id, total, raw_total, pnl, balance, bool(broke),
@@ -270,4 +270,5 @@ def _member(
         group_key(
             task_id or trajectory_id, model, window_id, scenario_id, continuous=bool(continuous)
         ),
+        domain,
     )  # fmt: skip

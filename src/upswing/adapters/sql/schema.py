@@ -320,6 +320,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (*ORIGIN, *CLAIMS),
     LEARNING,
     PRACTICE,
+    # What is too old for a job is known without a look at the large rows.
+    ("CREATE INDEX trajectories_ended ON trajectories (ended_us)",),
 )
 
 

@@ -27,6 +27,8 @@ _SOUND = (
     "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1)"
 )
 _TRAINABLE = f"{_SOUND} AND principal NOT IN (SELECT user_id FROM optouts)"
+_TIMELY = "trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE ended_us < ?)"
+_ANY_LENGTH = 2**31 - 1
 _DEGRADED = "performance_degradation"
 
 
@@ -47,6 +49,7 @@ class SignalReader:
             return Signals(
                 deployed=model,
                 values=_values(tx, model.model_id, recent) if model else (),
+                before=_before(tx, model, recent) if model else (),
                 new=_new(tx, most, _other_policies(tx, model, base)),
                 newest_seq=_number(tx, "SELECT MAX(seq) FROM trajectories"),
                 active=active(tx),
@@ -64,16 +67,23 @@ class SignalReader:
         *,
         min_agents: int = MIN_AGENTS,
         min_attempts: int = MIN_ATTEMPTS,
+        max_turns: int | None = None,
+        since: datetime | None = None,
     ) -> Learnable:
-        """What the newest trajectories of the policy that training starts from can teach."""
+        """What the newest trajectories of the policy that training starts from can teach.
+
+        Those that are longer, or ended before, are none that a job takes.
+        """
 
         def unit(tx: Tx) -> list[ScoredMember]:
             others = _other_policies(tx, deployed(tx), base)
             sql = (
-                f"{MEMBER} WHERE {_TRAINABLE} AND model NOT IN ({_marks(others)}) "
-                "ORDER BY trajectory_seq DESC LIMIT ?"
+                f"{MEMBER} WHERE {_TRAINABLE} AND model NOT IN ({_marks(others)}) AND turns <= ? "
+                f"AND {_TIMELY} ORDER BY trajectory_seq DESC LIMIT ?"
             )
-            return members_of(tx.rows(sql, (*others, LOOKED_AT)))
+            longest = _ANY_LENGTH if max_turns is None else max_turns
+            first = 0 if since is None else micros(since)
+            return members_of(tx.rows(sql, (*others, longest, first, LOOKED_AT)))
 
         members = await self._database.read(unit)
         return await asyncio.to_thread(
@@ -109,6 +119,18 @@ def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[str, float], ...]
     return tuple((row[0], row[1]) for row in tx.rows(sql, (model_id, floor, recent)))
 
 
+def _before(tx: Tx, model: ModelRow, recent: int) -> tuple[tuple[str, float], ...]:
+    """The newest rewards of a model that it earned before it was promoted."""
+    if model.deployed is None:
+        return ()
+    sql = (
+        "SELECT principal, raw_total FROM scored WHERE model = ? AND trajectory_seq < ? "
+        f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
+    )
+    first = _first_since(tx, micros(model.deployed))
+    return tuple((row[0], row[1]) for row in tx.rows(sql, (model.model_id, first, recent)))
+
+
 def _other_policies(tx: Tx, serving: ModelRow | None, base: str | None) -> tuple[str, ...]:
     """The models of ours that training does not start from: what they did is not news to learn from."""
     names = {row[0] for row in tx.rows("SELECT model_id FROM models")} | {base or ""}
@@ -118,13 +140,18 @@ def _other_policies(tx: Tx, serving: ModelRow | None, base: str | None) -> tuple
 
 
 def _pending(tx: Tx) -> str | None:
-    """The newest model that is on its way; one that waits for a person's word holds up nobody."""
+    """The newest model that is on its way; one that waits for a person's word holds up nobody.
+
+    Nor does one that is older than a model with a rollout: nobody validates it meanwhile.
+    """
     row = tx.row(
         "SELECT model_id FROM rollouts WHERE state IN ('queued', 'ramping', 'paused') "
         "ORDER BY seq DESC LIMIT 1"
     ) or tx.row(
         "SELECT model_id FROM models WHERE state IN ('trained', 'validating') "
-        "AND job_id NOT LIKE 'registered-%' ORDER BY version DESC LIMIT 1"
+        "AND job_id NOT LIKE 'registered-%' AND version >= COALESCE((SELECT MAX(m.version) "
+        "FROM models m JOIN rollouts r ON r.model_id = m.model_id "
+        "WHERE r.state IN ('awaiting_approval', 'promoted')), 0) ORDER BY version DESC LIMIT 1"
     )
     return str(row[0]) if row else None
 

@@ -1,0 +1,67 @@
+"""What is measured of a policy while it trains, also of one that is broken."""
+
+import math
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from upswing.train.evaluation import FARTHEST, Evaluation, chosen, stop_of
+from upswing.train.example import Example
+from upswing.train.tracks import logprobs
+from upswing.training.evaluating import Evaluator, Logged
+
+TOKENIZER = SimpleNamespace(eos_token_id=2)
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=32, hidden_size=32, intermediate_size=64, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64,
+    )  # fmt: skip
+    return LlamaForCausalLM(config)
+
+
+def logged(model, count=80):
+    given = [
+        Example(
+            f"t{n}", f"g{n // 4}", f"k{n // 4}", (n % 8 + 1, 9, n % 5 + 10), (False, False, True),
+            (0,) * 3, None, False, reward=float(n % 2),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+    return Logged(given, logprobs(model, given, micro_tokens=1000))
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+@pytest.mark.parametrize("budget", [3.0, math.inf])
+def test_a_policy_whose_weights_are_no_numbers_is_far_away_and_worth_nothing(model, broken, budget):
+    known = logged(model)
+    evaluator = Evaluator(model, TOKENIZER, known, known, micro_tokens=1000)
+    sound = evaluator.evaluate(model, 5)
+    assert (round(sound.kl, 6), sound.value) == (0.0, 0.5)
+    with torch.no_grad():
+        model.lm_head.weight[3].fill_(broken)
+    found = evaluator.evaluate(model, 10)
+    assert (found.kl, found.diversity, found.value) == (FARTHEST, 0.0, None)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Evaluation) == found
+    history = [evaluator.start, sound, found]
+    assert stop_of(history, budget) == "kl_budget"
+    assert chosen(history, budget).step == 5
+
+
+def test_one_episode_is_enough_to_measure_with(model):
+    known = logged(model, 1)
+    evaluator = Evaluator(model, TOKENIZER, known, Logged([], []), micro_tokens=1000)
+    found = evaluator.evaluate(model, 1)
+    assert (found.kl, found.value, found.effective) == (0.0, None, 0.0)
+    assert not found.reliable
+
+
+def test_the_nearest_ships_even_beside_one_whose_distance_nobody_knows():
+    history = [Evaluation(0, 0.0, 4.0), Evaluation(5, math.nan, 4.0), Evaluation(9, 7.0, 4.0)]
+    assert chosen(history, 3.0).step == 9

@@ -3,7 +3,7 @@
     pip install 'upswing[reasoning]'
     python -m bench reasoning --seed 0 --cycles 3 --minutes 60
 
-A user's agent asks the gateway with OpenAI's client, with two solved examples before each question, and says
+A user's agent asks the gateway with OpenAI's client, with a solved example before each question, and says
 afterwards what would have been right: `docs/your-own-agent.md`, no more. Its tasks are two families of
 reasoning-gym in which the best constant answer is right in less than one case of ten. What every promoted model
 can do is measured afterwards from the kept checkpoints, on tasks that were never asked. Prints one line of JSON.
@@ -26,7 +26,7 @@ from bench.unattended import LOOK_SECONDS, ask, job_said, loop, policy_of, say, 
 
 SETTINGS = {
     "RL_BASE_MODEL": "smollm2",
-    "RL_TRAINING_THRESHOLD": "360",
+    "RL_TRAINING_THRESHOLD": "480",
     "CANARY_RAMP_HOURS": "0.02",
 }
 FAMILIES = {
@@ -55,7 +55,7 @@ def questions(seed, count):
 
     found = []
     for family, options in FAMILIES.items():
-        solved = list(reasoning_gym.create_dataset(family, size=2, seed=7, **options))
+        solved = list(reasoning_gym.create_dataset(family, size=1, seed=7, **options))
         shown = [
             {"role": role, "content": each[key]}
             for each in solved

@@ -53,4 +53,4 @@ class JobSpec(msgspec.Struct, frozen=True):
 
 def group_key(window_id: str, scenario_id: str) -> str:
     """Agents that acted in the same window and scenario are compared."""
-    return f"{window_id}/{scenario_id}"
+    return f"{window_id.replace('/', '%2F')}/{scenario_id}"

@@ -260,7 +260,7 @@ def _beginning(learner: Learner, data: Material, signal: Signal, first: int, pol
         flat_groups=signal.flat_groups,
         trained_tokens=data.trained_tokens,
         off_policy_tokens=data.off_policy_tokens(policy),
-        cut_trajectories=data.masked,
+        masked_trajectories=data.masked,
         dropped=data.dropped,
         versions={name: version(name) for name in names},
         pieced=data.pieced,

@@ -83,6 +83,8 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     """`published`, `spooled` (redacted and on disk, to be published later), `later` (ask again) or
     `refused`."""
     detail: str = ""
+    reason: str = ""
+    """A word of `errors.Reason` when the episode itself is why it was refused."""
 
     @property
     def durable(self) -> bool:

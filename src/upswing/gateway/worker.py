@@ -42,30 +42,52 @@ def redactor_of(settings: Settings) -> Redactor:
 
 def clean(frame: EpisodeFrame, redactor: Redactor) -> Clean:
     """The trajectory of an episode, without what must not be stored; or `Rejected`."""
-    try:
+
+    def made() -> Clean:
         trajectory = from_builtins(Trajectory, trajectory_of(frame))
-    except RecursionError:
-        raise Rejected(Reason.TOO_DEEP, "The episode is nested too deeply.") from None
-    return _redacted(
-        frame.trajectory_id, msgspec.to_builtins(trajectory), redactor, redact_trajectory
-    )
+        tree = msgspec.to_builtins(trajectory)
+        _check_size(len(msgspec.json.encode(tree)), 2 * MOST_BYTES)  # before hours are spent on it
+        return _redacted(frame.trajectory_id, tree, redactor, redact_trajectory)
+
+    return _guarded(made)
 
 
 def clean_feedback(raw: bytes, redactor: Redactor) -> Clean:
     """The same for a user's word."""
-    feedback = decode(Feedback, raw)
-    return _redacted(feedback.feedback_id, msgspec.to_builtins(feedback), redactor, redact_feedback)
+
+    def made() -> Clean:
+        feedback = decode(Feedback, raw)
+        tree = msgspec.to_builtins(feedback)
+        return _redacted(str(feedback.feedback_id), tree, redactor, redact_feedback)
+
+    return _guarded(made)
+
+
+def _guarded(work: Callable[[], Clean]) -> Clean:
+    """A message may hold anything. One that cannot be read is refused, and takes no other along."""
+    try:
+        return work()
+    except Rejected:
+        raise
+    except RecursionError:
+        raise Rejected(Reason.TOO_DEEP, "The message is nested too deeply.") from None
+    except RedactionFailed as error:
+        raise Rejected(
+            Reason.REDACTION_FAILED, f"The redactor gave up, so nothing is kept: {error}"
+        ) from None
+    except Exception as error:
+        said = f"The recorder cannot read this message ({type(error).__name__})."
+        raise Rejected(Reason.POISON, said) from error
 
 
 def _redacted(
     name: str, tree: dict[str, Any], redactor: Redactor, redact: Callable[..., CleanTree]
 ) -> Clean:
-    try:
-        body = canonical(redact(tree, redactor).tree)
-    except RedactionFailed as error:
-        raise Rejected(
-            Reason.REDACTION_FAILED, f"The redactor gave up, so nothing is kept: {error}"
-        ) from None
-    if len(body) > MOST_BYTES:
-        raise Rejected(Reason.TOO_LARGE, f"The message has {len(body)} bytes.")
+    body = canonical(redact(tree, redactor).tree)
+    _check_size(len(body), MOST_BYTES)
     return Clean(name, body)
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise Rejected(Reason.TOO_LARGE, f"The message has {size} bytes.")

@@ -26,7 +26,7 @@ from upswing.config import Settings
 from upswing.errors import Reason, Rejected
 from upswing.gateway.dead import Refusal, letter_of, refusal_of
 from upswing.gateway.frames import EpisodeFrame, Kept, read_batch, write_kept
-from upswing.gateway.worker import Clean, clean, clean_feedback, redactor_of
+from upswing.gateway.worker import Clean, bounds_of, clean, clean_feedback, redactor_of
 from upswing.gateway_publisher import Publisher
 from upswing.logs import set_up_logging
 from upswing.redact import Redactor
@@ -64,6 +64,7 @@ class Keeper:
     def __init__(self, setup: Setup, reader: asyncio.StreamReader) -> None:
         self._reader = reader
         self._redactor: Redactor = redactor_of(setup.settings)
+        self._bounds = bounds_of(setup.settings)
         set_up_logging(self._redactor)
         self._redactor.text("warm up")
         self._publisher = Publisher(setup.nats_url, setup.spool, setup.spool_bytes)
@@ -98,7 +99,7 @@ class Keeper:
         cleaned: dict[int, Clean] = {}
         for place, frame in enumerate(frames):
             try:
-                cleaned[place] = clean(frame, self._redactor)
+                cleaned[place] = clean(frame, self._redactor, self._bounds)
             except Rejected as error:
                 kept[place] = _refused(frame, error)
             await asyncio.sleep(0)  # the bus has to be heard between two of them
@@ -112,7 +113,7 @@ class Keeper:
 
     async def _word(self, raw: bytes) -> bytes:
         try:
-            cleaned = clean_feedback(raw, self._redactor)
+            cleaned = clean_feedback(raw, self._redactor, self._bounds)
         except Rejected as error:
             _noted(error)
             return write_kept([Kept("", "refused", error.detail, error.reason)])

@@ -126,12 +126,8 @@ class Child:
             while True:
                 size = int.from_bytes(await process.stdout.readexactly(4), "big")
                 answer = await process.stdout.readexactly(size)
-                if not waiting:
-                    raise RuntimeError("It answers what nobody has asked.")
                 self._heard = _now()
-                future = waiting.popleft()
-                if not future.done():
-                    future.set_result(answer)
+                _tell(waiting, answer)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # it has ended
         except BaseException:  # it speaks unasked, say: nobody hears it any more
@@ -153,6 +149,14 @@ class Child:
         for future in waiting:
             if not future.done():
                 future.set_exception(Transient(why))
+
+
+def _tell(waiting: deque[asyncio.Future[bytes]], answer: bytes) -> None:
+    if not waiting:
+        raise RuntimeError("It answers what nobody has asked.")
+    future = waiting.popleft()
+    if not future.done():
+        future.set_result(answer)
 
 
 def _now() -> float:

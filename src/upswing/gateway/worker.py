@@ -6,7 +6,7 @@ of it. Nothing unredacted leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,31 +34,48 @@ class Clean:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a message the loop takes: what it would refuse later is refused here."""
+
+    most_bytes: int = MOST_BYTES
+    most_depth: int = 64
+
+
+_USUAL = Bounds()
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    return Bounds(min(MOST_BYTES, settings.collect.max_bytes), settings.collect.max_depth)
+
+
 def redactor_of(settings: Settings) -> Redactor:
     """The built-in rules and the user's own; `ValueError` when one of those cannot be used."""
     own = tuple(Rule(rule.name, rule.pattern) for rule in settings.redact.rules)
     return Redactor(rules=default_rules() + own)
 
 
-def clean(frame: EpisodeFrame, redactor: Redactor) -> Clean:
+def clean(frame: EpisodeFrame, redactor: Redactor, bounds: Bounds = _USUAL) -> Clean:
     """The trajectory of an episode, without what must not be stored; or `Rejected`."""
 
     def made() -> Clean:
         trajectory = from_builtins(Trajectory, trajectory_of(frame))
         tree = msgspec.to_builtins(trajectory)
-        _check_size(len(msgspec.json.encode(tree)), 2 * MOST_BYTES)  # before hours are spent on it
-        return _redacted(frame.trajectory_id, tree, redactor, redact_trajectory)
+        _check_depth([*_open_parts(tree)], bounds.most_depth)
+        _check_size(len(msgspec.json.encode(tree)), 2 * bounds.most_bytes)  # redaction takes longer
+        return _redacted(frame.trajectory_id, redact_trajectory(tree, redactor), bounds)
 
     return _guarded(made)
 
 
-def clean_feedback(raw: bytes, redactor: Redactor) -> Clean:
+def clean_feedback(raw: bytes, redactor: Redactor, bounds: Bounds = _USUAL) -> Clean:
     """The same for a user's word."""
 
     def made() -> Clean:
         feedback = decode(Feedback, raw)
         tree = msgspec.to_builtins(feedback)
-        return _redacted(str(feedback.feedback_id), tree, redactor, redact_feedback)
+        _check_depth(tree, bounds.most_depth)
+        return _redacted(str(feedback.feedback_id), redact_feedback(tree, redactor), bounds)
 
     return _guarded(made)
 
@@ -80,14 +97,34 @@ def _guarded(work: Callable[[], Clean]) -> Clean:
         raise Rejected(Reason.POISON, said) from error
 
 
-def _redacted(
-    name: str, tree: dict[str, Any], redactor: Redactor, redact: Callable[..., CleanTree]
-) -> Clean:
-    body = canonical(redact(tree, redactor).tree)
-    _check_size(len(body), MOST_BYTES)
+def _redacted(name: str, clean: CleanTree, bounds: Bounds) -> Clean:
+    body = canonical(clean.tree)
+    _check_size(len(body), bounds.most_bytes)
     return Clean(name, body)
 
 
 def _check_size(size: int, most: int) -> None:
     if size > most:
-        raise Rejected(Reason.TOO_LARGE, f"The message has {size} bytes.")
+        raise Rejected(Reason.TOO_LARGE, f"The message has {size} bytes, and {most} are taken.")
+
+
+def _open_parts(tree: dict[str, Any]) -> Iterator[Any]:
+    """Where a trajectory may be nested at will."""
+    yield tree["metadata"]
+    yield tree["task_context"]
+    for turn in tree["turns"]:
+        yield from (turn["observation"], turn["action"], turn["result"])
+
+
+def _check_depth(tree: Any, most: int) -> None:
+    level: list[Any] = [tree]
+    for _ in range(most):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    raise Rejected(Reason.TOO_DEEP, f"The message is nested deeper than {most} levels.")

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.conftest import running_loop
 from tests.gateway.bus import GATEWAY, nats, published
 from tests.gateway.conftest import model, plan, user
 from tests.gateway.process import Command
@@ -26,6 +27,7 @@ from upswing.gateway_runtime import ChildKeeper
 
 pytestmark = pytest.mark.live
 MEGABYTE = 1024 * 1024
+TWICE = str(uuid4())
 
 
 def nested(depth, inside="null"):
@@ -56,7 +58,6 @@ POISON = {
     "a float out of range": (lambda: frame(outcome=b"1e999"), None),
     "half a pair": (lambda: frame(outcome=b'"\\ud800 alone"'), None),
     "not UTF-8": (lambda: frame(outcome=b'"\xff\xfe"'), None),
-    "a trajectory that is none": (lambda: frame(agent_id=""), "schema"),
     "a time before time": (lambda: _timed(-1e300), None),
 }
 ODD = {
@@ -220,3 +221,27 @@ async def test_after_every_poison_an_honest_episode_is_recorded_and_its_feedback
         assert {"too_large", "too_deep"} <= {letter["reason"] for letter in letters}
         assert any("Episode large of tester" in letter["detail"] for letter in letters)
         assert len(await published(server.url(OPERATOR), FEEDBACKS)) == 2
+
+
+async def test_the_loop_keeps_a_gateways_dead_letters_once_beside_its_own(data):
+    async with running_loop(data) as loop:
+        keeper = ChildKeeper(Setup(Settings(), loop.running.nats_urls["gateway"]))
+        await keeper.start()
+        try:
+            for detail in ("The message is too large.", "The message is still too large."):
+                given_up = Refusal(TWICE, "e1", "tester", "too_large", detail, "0" * 64)
+                assert (await keeper.bury(given_up)).word == "published"
+
+            async def kept():
+                return await loop.store.dead()
+
+            (buried,) = await until(kept)
+            assert (buried.stage, str(buried.letter.dead_id)) == ("gateway", TWICE)
+            assert buried.letter.detail == (
+                "Episode e1 of tester was not recorded: The message is too large."
+            )
+            await loop.store.bury(buried.letter, stage="gateway", heard=True)
+            counts = await loop.store.counts()
+            assert (counts["dead"], counts["outbox"]) == (1, 0)
+        finally:
+            await keeper.stop()

@@ -64,6 +64,8 @@ class EpisodeFrame(msgspec.Struct, frozen=True, kw_only=True):
     """Its last request got no answer."""
     named: bool = False
     """The client asked for this model, so chance had no part in it."""
+    withdrawn: str = ""
+    """A model that it was to be answered by, and that is withdrawn."""
     user_id: str | None = None
     task_id: str | None = None
     about: bytes = b"{}"

@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 from uuid import uuid4
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from tests.conftest import running_loop
 from tests.gateway.bus import GATEWAY, nats, published
 from tests.gateway.conftest import model, plan, user
-from tests.gateway.process import Command
+from tests.gateway.process import Command, surroundings
 from tests.gateway.scripted import Scripted
 from tests.gateway.test_record import Talk
 from tests.support import alive, family, on_bus, until
@@ -245,3 +247,32 @@ async def test_the_loop_keeps_a_gateways_dead_letters_once_beside_its_own(data):
             assert (counts["dead"], counts["outbox"]) == (1, 0)
         finally:
             await keeper.stop()
+
+
+BROKEN_LANE = """
+import sys
+from upswing import gateway_server
+from upswing.gateway.recorder_service import Recorder
+async def lane(self):
+    raise KeyError("a fault in a lane")
+Recorder._run = lane
+sys.exit(gateway_server.main(sys.argv[1:]))
+"""
+
+
+async def test_a_gateway_without_one_of_its_tasks_says_so_and_ends(tmp_path):
+    """Whoever started it starts another: `upswing up`, or a service manager."""
+    async with nats(tmp_path / "nats") as server:
+        with (tmp_path / "log").open("wb") as words:
+            popen = subprocess.Popen(
+                [sys.executable, "-c", BROKEN_LANE, "--port", "0", "--spool", str(tmp_path / "spool")],
+                stdout=subprocess.DEVNULL, stderr=words, env=surroundings(server),
+            )  # fmt: skip
+        try:
+            code = await asyncio.to_thread(popen.wait, 40)
+        finally:
+            popen.kill()
+            popen.wait(10)
+        told = (tmp_path / "log").read_text()
+        assert code == 1, told
+        assert "recording lane 0 broke" in told

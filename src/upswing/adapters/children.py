@@ -54,11 +54,14 @@ class Child:
                 return
             if self._reader is not None:  # it has to see that the last child is gone
                 await asyncio.wait({self._reader})
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", self._module,
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                preexec_fn=die_with_parent, start_new_session=True,
-            )  # fmt: skip
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-m", self._module,
+                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                    preexec_fn=die_with_parent, start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise Transient(f"The worker cannot be started: {error}.") from None
             assert self._process.stdin is not None  # noqa: S101 - we asked for a pipe
             self._process.stdin.write(self._greeting)
             self._reader = aside(self._read(self._process), name=f"answers of {self._module}")

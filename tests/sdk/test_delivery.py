@@ -362,16 +362,16 @@ def test_a_rejected_draft_says_why(make, loop):
 
 def test_the_thread_outlives_a_fault_in_its_own_handling_of_faults(make, loop, monkeypatch, caplog):
     recorder = make()
-    worker, faults = recorder._worker, iter([1, 2])
+    thread, faults = recorder._worker, iter([1, 2])
 
     def odd(*_):
         if next(faults, None):
             raise RuntimeError("odd")
 
-    sound = worker._spool.sync
-    monkeypatch.setattr(worker, "_look_around", odd)
-    monkeypatch.setattr(worker._spool, "sync", lambda: (odd(), sound()))
-    record(recorder, "after all")
+    sound = thread._spool.sync
+    monkeypatch.setattr(thread, "_look_around", odd)
+    monkeypatch.setattr(thread._spool, "sync", lambda: (odd(), sound()))
+    say(recorder, "after all")
     assert recorder.flush(10)
-    assert worker._thread.is_alive()
+    assert thread._thread.is_alive()
     assert "the recorder broke" in caplog.text

@@ -130,8 +130,8 @@ TOPICS = (
         DEAD_GATEWAY,
         DeadLetter,
         DEADS,
-        ("gateway",),
-        (),
+        ("gateway", *_STAGES),
+        ("reader", *_STAGES),
         "Episodes that a gateway could not record; the loop keeps them with its own dead letters.",
     ),
     Topic(

@@ -17,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 
-from upswing.adapters.children import Child
+from upswing.adapters.children import Child, NotStarted
 from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.traffic import Pins, TrafficBoard
 from upswing.config import Settings
@@ -55,7 +55,11 @@ class ChildKeeper:
         await self._child.stop()
 
     async def keep(self, frames: list[bytes]) -> list[Kept]:
-        return read_kept(await self._child.ask(question(EPISODES, write_batch(frames))))
+        try:
+            return read_kept(await self._child.ask(question(EPISODES, write_batch(frames))))
+        except NotStarted as error:  # nobody died of them
+            log.warning("%s", error, extra={"action": "no_keeper"})
+            return [Kept("", "later") for _ in frames]
 
     async def say(self, feedback: bytes) -> Kept:
         return read_kept(await self._child.ask(question(WORD, feedback)))[0]

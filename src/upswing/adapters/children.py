@@ -27,6 +27,10 @@ SILENCE_SECONDS = 60.0
 _DIED = "The worker died while it looked at this message."
 
 
+class NotStarted(Transient):
+    """The system has no room for another process: nobody has looked at the message."""
+
+
 class Child:
     """One child process, restarted when it dies."""
 
@@ -61,7 +65,7 @@ class Child:
                     preexec_fn=die_with_parent, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
-                raise Transient(f"The worker cannot be started: {error}.") from None
+                raise NotStarted(f"The worker cannot be started: {error}.") from None
             assert self._process.stdin is not None  # noqa: S101 - we asked for a pipe
             self._process.stdin.write(self._greeting)
             self._reader = aside(self._read(self._process), name=f"answers of {self._module}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import msgspec
 
-from upswing.contracts import TrainingStatus, encode
+from upswing.contracts import TrainingRequest, TrainingStatus, encode
 from upswing.contracts.schema import schema
-from upswing.contracts.training import Algorithm
 from upswing.dataset.groups import Learnable
 from upswing.errors import Conflict, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
@@ -34,15 +34,15 @@ from upswing.http.training_types import (
     start_schema,
 )
 from upswing.ports import Job, ModelRow
-from upswing.train.data_service import NoData
 from upswing.train.jobs import BECOMES
 from upswing.train.plan import Plan
 from upswing.train.plan_service import Planner
+from upswing.train.recipe import Recipe
 from upswing.train.service import Current, Desk
 from upswing.train.wish import MAX_BYTES
 from upswing.trigger.decide import Train
 from upswing.trigger.inputs import Manual
-from upswing.trigger.ready import Minimums, readiness
+from upswing.trigger.ready import Minimums, Readiness, readiness
 from upswing.trigger.service import Trigger
 
 
@@ -136,10 +136,13 @@ class Training:
     async def plan(self, request: Request) -> Response:
         """Not having anything to train on is a conflict with what there is."""
         asked, recipe = await self._desk.asked(request.body, _requester(request), self._current)
-        try:
-            return answer(200, await self._planner.plan(asked, recipe))
-        except NoData as error:
-            raise Conflict(f"Not ready to train: {error}") from None
+        found = await self._planner.look(asked, recipe)
+        state = self._state(found.there, recipe)
+        if found.snapshot is None:
+            raise Conflict(f"Not ready to train: {_both(state, found.nothing)}")
+        plan = await self._planner.plan(asked, recipe, found.snapshot)
+        verdict = f"{state.reason} {found.there.tasks.sentence}".strip()
+        return answer(200, msgspec.structs.replace(plan, ready=state.ready, verdict=verdict))
 
     async def status(self, request: Request) -> Response:
         return Response(200, encode(await self._desk.status(request.params["job_id"])))
@@ -205,19 +208,34 @@ class Training:
                     "flatGroups": there.flat,
                     "identicalGroups": there.identical,
                     "statedOutcomes": there.told,
+                    "singleAttempts": there.singles,
+                    "newSuccesses": there.imitable,
+                    "tasks": asdict(there.tasks),
                 },
                 "algorithm": state.algorithm,
                 "why": state.why,
+                "notes": [there.tasks.sentence] if there.tasks.sentence else [],
             },
         }
         return answer(200, tree)
 
-    async def _missing(self, algorithm: Algorithm, agents: int, attempts: int) -> str | None:
+    async def _missing(self, request: TrainingRequest, recipe: Recipe) -> str | None:
         """What this way to train needs and there is not."""
-        usual = self._trigger.policy.rules.minimums
-        minimums = Minimums(usual.trajectories, usual.groups, agents, attempts)
-        state = readiness(await self._learnable(minimums), minimums, algorithm)
-        return None if state.ready else state.reason
+        found = await self._planner.look(request, recipe)
+        state = self._state(found.there, recipe)
+        return None if state.ready and not found.nothing else _both(state, found.nothing)
+
+    def _state(self, there: Learnable, recipe: Recipe) -> Readiness:
+        """Whether that is enough for a job of this recipe, by the rule that the trigger has."""
+        rules = self._trigger.policy.rules
+        usual = rules.minimums
+        least = Minimums(usual.trajectories, usual.groups, recipe.min_agents, recipe.min_attempts)
+        state = readiness(there, least, rules.algorithm)
+        if state.algorithm == recipe.algorithm or (
+            state.algorithm is None and recipe.algorithm == self._trigger.policy.defaults.algorithm
+        ):
+            return state
+        return readiness(there, least, rules.algorithm, asked=recipe.algorithm)
 
     async def _current(self) -> Current:
         """What a request means that names neither an algorithm nor what to start from."""
@@ -237,6 +255,11 @@ class Training:
     def _since(self, request: Request, name: str) -> datetime | None:
         text = request.query.get(name)
         return self._clock() - span(text, name) if text else None
+
+
+def _both(state: Readiness, nothing: str) -> str:
+    """What is missing, and what became of what there is."""
+    return " ".join([*([] if state.ready else [state.reason]), *([nothing] if nothing else [])])
 
 
 def _requester(request: Request) -> str:

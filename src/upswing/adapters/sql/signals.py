@@ -75,19 +75,23 @@ class SignalReader:
         Those that are longer, or ended before, are none that a job takes.
         """
 
-        def unit(tx: Tx) -> list[ScoredMember]:
-            others = _other_policies(tx, deployed(tx), base)
+        def unit(tx: Tx) -> tuple[list[ScoredMember], str]:
+            serving = deployed(tx)
+            others = _other_policies(tx, serving, base)
             sql = (
                 f"{MEMBER} WHERE {_TRAINABLE} AND model NOT IN ({_marks(others)}) AND turns <= ? "
                 f"AND {_TIMELY} ORDER BY trajectory_seq DESC LIMIT ?"
             )
             longest = _ANY_LENGTH if max_turns is None else max_turns
             first = 0 if since is None else micros(since)
-            return members_of(tx.rows(sql, (*others, longest, first, LOOKED_AT)))
+            rows = tx.rows(sql, (*others, longest, first, LOOKED_AT))
+            return members_of(rows), serving.model_id if serving else base or ""
 
-        members = await self._database.read(unit)
+        members, start = await self._database.read(unit)
         return await asyncio.to_thread(
-            partial(learnable, members, min_agents=min_agents, min_attempts=min_attempts)
+            partial(
+                learnable, members, min_agents=min_agents, min_attempts=min_attempts, own=[start]
+            )
         )
 
     async def collected_since(self, since: datetime) -> int:

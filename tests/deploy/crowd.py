@@ -93,11 +93,11 @@ class Rewards:
         self.candidates += arm
         self.baselines += ~arm
         off = y - np.where(arm, self.mean_candidate, self.mean_baseline)
-        self.mean_candidate += arm * off / _counted(self.candidates, 3, module._MEMORY)
-        self.mean_baseline += ~arm * off / _counted(self.baselines, 3, module._MEMORY)
+        self.mean_candidate += arm * off / _counted(self.candidates, 3, module.MEMORY)
+        self.mean_baseline += ~arm * off / _counted(self.baselines, 3, module.MEMORY)
         seen = self.candidates + self.baselines
         self.variance += (off * off - self.variance) / _counted(seen, 10, module._LONG)
-        self.pace += (arm - self.pace) / _counted(seen, 3, module._MEMORY)
+        self.pace += (arm - self.pace) / _counted(seen, 3, module.MEMORY)
 
     def failing(self, limits):
         fall = self.run_sum / np.maximum(self.run_settled, 1)

@@ -9,6 +9,7 @@ from tests.dataset.data_cases import NOW, crowd
 from tests.support import Client, cli, trajectory, until
 
 from upswing.cli.learn_report import Cycle, Earned, History, draw, gather, render
+from upswing.config import Settings, TriggerConfig
 from upswing.dataset.select import select
 from upswing.dataset.sift import Wish
 from upswing.dataset.snapshot import snapshot_of
@@ -46,8 +47,9 @@ def test_time_and_memory_are_those_of_an_earlier_job_or_a_guess(earlier, seconds
 
 @pytest.mark.live
 async def test_a_dry_run_says_what_a_job_would_do_and_makes_none(data):
+    reaching = Settings(trigger=TriggerConfig(days=3650))  # to the example's date
     async with (
-        running_loop(data) as loop,
+        running_loop(data, settings=reaching) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
     ):
         early = await asyncio.to_thread(cli, "train", "--dry-run", data=data, check=False)

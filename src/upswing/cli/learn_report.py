@@ -77,7 +77,7 @@ def learn_report(arguments: argparse.Namespace) -> int:
     """Print it; with --chart, draw it too."""
     history = read(arguments.data, gather)
     if arguments.chart:
-        draw(history, Path(arguments.chart))
+        draw(history, arguments.chart)
     if arguments.json:
         print(json.dumps(asdict(history), indent=2, default=str))
     else:
@@ -215,7 +215,6 @@ def draw(history: History, path: Path) -> None:
     axis.set(xlabel="cycle", ylabel="mean outcome", ylim=(0, 1), title="What was learned, by cycle")
     axis.set_xticks(range(max(at for at, *_ in points) + 1))
     axis.spines[["top", "right"]].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     plt.close(figure)
 

@@ -175,6 +175,12 @@ class Training:
         done = isinstance(asked.choice, Train)
         return answer(200, Triggered(done, asked.job_id, asked.choice.sentence, asked.decision_id))
 
+    async def ready(self) -> tuple[bool, str]:
+        """Whether the loop is ready to train, and why or why not."""
+        rules = self._trigger.policy.rules
+        state = readiness(await self._trigger.learnable(), rules.minimums, rules.algorithm)
+        return state.ready, state.reason
+
     async def overview(self, _: Request) -> Response:
         """The second guide's status."""
         minimums = self._trigger.policy.rules.minimums

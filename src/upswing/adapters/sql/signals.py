@@ -70,7 +70,22 @@ class SignalReader:
         max_turns: int | None = None,
         since: datetime | None = None,
     ) -> Learnable:
-        """What the newest trajectories of the policy that training starts from can teach.
+        """What the newest trajectories of the policy that training starts from can teach."""
+        members, start = await self.pool(base, max_turns=max_turns, since=since)
+        return await asyncio.to_thread(
+            partial(
+                learnable, members, min_agents=min_agents, min_attempts=min_attempts, own=[start]
+            )
+        )
+
+    async def pool(
+        self,
+        base: str | None = None,
+        *,
+        max_turns: int | None = None,
+        since: datetime | None = None,
+    ) -> tuple[list[ScoredMember], str]:
+        """These trajectories, and the policy that training starts from.
 
         Those that are longer, or ended before, are none that a job takes.
         """
@@ -87,12 +102,7 @@ class SignalReader:
             rows = tx.rows(sql, (*others, longest, first, LOOKED_AT))
             return members_of(rows), serving.model_id if serving else base or ""
 
-        members, start = await self._database.read(unit)
-        return await asyncio.to_thread(
-            partial(
-                learnable, members, min_agents=min_agents, min_attempts=min_attempts, own=[start]
-            )
-        )
+        return await self._database.read(unit)
 
     async def collected_since(self, since: datetime) -> int:
         """How many trajectories were stored since then."""

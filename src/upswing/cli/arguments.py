@@ -13,6 +13,7 @@ from math import isfinite
 from pathlib import Path
 
 _PLACE = re.compile(r"\s+- at `\$\.?([^`]*)`")
+_KNOB = re.compile(r"The recipe cannot be used: `([^`]*)`: ")
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -68,20 +69,21 @@ def picture(text: str) -> Path:
     return path
 
 
-def named(sentence: str, options: Mapping[str, str]) -> str:
+def named(sentence: str, options: Mapping[str, str] | None = None) -> str:
     """The loop's sentence, with the option that it is about instead of the place in the request.
 
-    >>> named("Expected `int` >= 1 - at `$.dataset.sample_size`.", {"dataset.sample_size": "--samples"})
+    >>> named("Expected `int` >= 1 - at `$.dataset.sample_size`.", {"sample_size": "--samples"})
     '--samples: Expected `int` >= 1.'
-    >>> named("The recipe cannot be used: Expected `float` - at `$.clip_low`.", {})
-    '--recipe clip_low: Expected `float`.'
-    >>> named("No loop is running.", {})
-    'No loop is running.'
+    >>> named("The recipe cannot be used: `clip_low`: expected a number.")
+    '--recipe clip_low: expected a number.'
+    >>> named("Expected `str`, got `int` - at `$.shares`."), named("No loop is running.")
+    ('shares: Expected `str`, got `int`.', 'No loop is running.')
     """
+    known = options or {}
+    if knob := _KNOB.match(sentence):
+        return f"{known.get(knob[1], f'--recipe {knob[1]}')}: {sentence[knob.end() :]}"
     found = _PLACE.search(sentence)
     if found is None:
         return sentence
-    place = found[1]
-    said = _PLACE.sub("", sentence).removeprefix("The recipe cannot be used: ")
-    option = next((name for end, name in options.items() if place.endswith(end)), "")
-    return f"{option or '--recipe ' + place.rpartition('.')[2]}: {said}"
+    name = found[1].rpartition(".")[2]
+    return f"{known.get(name, name)}: {_PLACE.sub('', sentence)}"

@@ -220,9 +220,9 @@ def models(arguments: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2))
         return 0
     for model in found:
-        reward = "   –" if model["final_reward"] is None else f"{model['final_reward']:.3f}"
+        reward = "–" if model["final_reward"] is None else f"{model['final_reward']:.3f}"
         print(
-            f"{model['model_id']:<22} {model['state']:<10} reward {reward}  {model['samples']:>6} samples  "
+            f"{model['model_id']:<22} {model['state']:<10} held-out reward {reward:<5}  {model['samples']:>6} samples  "
             f"{model['created'][:19]}  {printable(model['base_model'])}  {model['job_id']}"
         )
     if not found:

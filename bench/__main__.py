@@ -4,6 +4,8 @@ python -m bench             every bench
 python -m bench validation  only that one
 python -m bench learning --world desk --seed 0 --minutes 15
                             the unattended loop: one line of JSON
+python -m bench reasoning --seed 0
+                            a user's own tasks and `smollm2`: an hour, one line of JSON
 """
 
 import importlib
@@ -45,6 +47,10 @@ def main(names: list[str]) -> int:
         from bench.unattended import main as unattended
 
         return unattended(names[1:])
+    if names[:1] == ["reasoning"]:
+        from bench.reasoning import main as reasoning
+
+        return reasoning(names[1:])
     unknown = [name for name in names if name not in MODULES]
     if unknown:
         print(f"No bench is called {', '.join(unknown)}; there are {', '.join(MODULES)}.")

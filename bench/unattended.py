@@ -24,7 +24,7 @@ from pathlib import Path
 from bench.harness import _upswing
 
 SETTINGS = {"RL_TRAINING_THRESHOLD": "800", "CANARY_RAMP_HOURS": "0.02"}
-_START_SECONDS, _STOP_SECONDS, _LOOK_SECONDS = 180, 60, 2.0
+_START_SECONDS, _STOP_SECONDS, LOOK_SECONDS = 180, 60, 2.0
 _ENDED = ("completed", "failed", "cancelled")
 
 
@@ -53,19 +53,19 @@ def run(home, options):
     if options.bases:
         (data / "bases").symlink_to(options.bases.resolve())
     began = time.monotonic()
-    with _loop(data, home / "loop.log") as info:
-        served = _served_by(info)
+    with loop(data, home / "loop.log") as info:
+        served = served_by(info)
         seen = [(served, time.monotonic() - began)]
         with _agents(data, home / "agents.json", options):
             began = time.monotonic()
             while (now := time.monotonic() - began) < options.minutes * 60:
-                time.sleep(min(_LOOK_SECONDS, max(0.1, options.minutes * 60 - now)))
+                time.sleep(min(LOOK_SECONDS, max(0.1, options.minutes * 60 - now)))
                 with contextlib.suppress(OSError, ValueError):
-                    if (baseline := _served_by(info)) != seen[-1][0]:
+                    if (baseline := served_by(info)) != seen[-1][0]:
                         seen.append((baseline, time.monotonic() - began))
-                        _say(f"{seen[-1][1]:.0f} s: {baseline} has all traffic")
-        models = {each["model_id"]: each for each in _ask(info, "/models")["models"]}
-        jobs = _ask(info, "/jobs?limit=1000")["jobs"]
+                        say(f"{seen[-1][1]:.0f} s: {baseline} has all traffic")
+        models = {each["model_id"]: each for each in ask(info, "/models")["models"]}
+        jobs = ask(info, "/jobs?limit=1000")["jobs"]
     spawned = json.loads((home / "agents.json").read_text() or "{}")
     return told(options, seen, models, jobs, spawned, data / "bases")
 
@@ -83,7 +83,7 @@ def told(options, seen, models, jobs, spawned, bases):
         scores[name] = measure(
             world, policy, tasks=tasks, samples=options.samples, seed=options.seed
         )
-        _say(f"{name}: {mean_of(scores[name]).tree()}")
+        say(f"{name}: {mean_of(scores[name]).tree()}")
     cycles = [
         {
             "model": after, "seconds": round(at, 1), "score": mean_of(scores[after]).tree(),
@@ -103,7 +103,7 @@ def told(options, seen, models, jobs, spawned, bases):
         "gain": gain_of(scores[first], scores[last]).tree(),
         "rises_each_time": all(each["gain"]["mean"] > 0 for each in cycles),
         "worse_at_full_traffic": sum(each["gain"]["upper"] < 0 for each in cycles),
-        "jobs": [_job(each) for each in reversed(jobs)],
+        "jobs": [job_said(each) for each in reversed(jobs)],
         "models": {name: each["state"] for name, each in models.items()},
         "episodes": spawned.get("episodes"),
         "faults": spawned.get("faults"),
@@ -126,7 +126,7 @@ def policy_of(name, row, bases):
     return Policy(name, model.eval(), tokenizer)
 
 
-def _job(job):
+def job_said(job):
     usage = job["latest"].get("resource_usage") or {}
     return {
         "job": job["training_job_id"],
@@ -139,11 +139,11 @@ def _job(job):
     }
 
 
-def _served_by(info):
-    return str(_ask(info, "/admin/traffic")["baseline"])
+def served_by(info):
+    return str(ask(info, "/admin/traffic")["baseline"])
 
 
-def _ask(info, path):
+def ask(info, path):
     request = urllib.request.Request(
         f"{info['http_url']}{path}", headers={"authorization": f"Bearer {info['key']}"}
     )
@@ -152,12 +152,12 @@ def _ask(info, path):
 
 
 @contextlib.contextmanager
-def _loop(data, log):
+def loop(data, log, settings=SETTINGS):
     with log.open("wb") as said:
         process = subprocess.Popen(
             [_upswing(), "up", "--data", str(data), "--port", "0", "--gateway-port", "0"],
             stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-            env={**os.environ, **SETTINGS},
+            env={**os.environ, **settings},
         )  # fmt: skip
     try:
         yield _ready(process, data, log)
@@ -170,7 +170,7 @@ def _ready(process, data, log):
     while time.monotonic() < deadline and process.poll() is None:
         with contextlib.suppress(OSError, ValueError, KeyError):
             info = json.loads((data / "running.json").read_text())
-            _served_by(info)
+            served_by(info)
             return info
         time.sleep(0.2)
     raise RuntimeError(f"upswing up did not start: {log.read_text()[-1500:]}")
@@ -204,5 +204,5 @@ def _stop(process, first):
     process.wait()
 
 
-def _say(line):
+def say(line):
     print(line, file=sys.stderr, flush=True)

@@ -21,7 +21,7 @@ warnings.filterwarnings("ignore")
 def main(folder, seed, target, most, knobs):
     import torch
     from datasets import Dataset
-    from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
     from upswing.worlds.measure import mean_of, measure
@@ -87,11 +87,13 @@ def main(folder, seed, target, most, knobs):
             weight_decay=0.0, report_to=[], save_strategy="no", logging_strategy="no",
             max_steps=rounds * (most // (tasks * attempts)), disable_tqdm=True, bf16=False,
         )  # fmt: skip
-        GRPOTrainer(
+        trainer = GRPOTrainer(
             model=model, reward_funcs=reward, args=config,
             train_dataset=Dataset.from_list(prompts), processing_class=tokenizer,
             callbacks=[Measure()],
-        ).train()  # fmt: skip
+        )  # fmt: skip
+        trainer.remove_callback(PrinterCallback)  # what is printed here is one line of JSON
+        trainer.train()
     return {"trail": trail, "reached": bool(trail) and trail[-1][2] >= target}
 
 

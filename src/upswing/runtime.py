@@ -292,7 +292,7 @@ class Loop:
             self.folder, self._settings.train, self.jobs, self.models, self.decisions,
             Data(DataSets(database), archive=self.archive, bus=self.bus), self.train_metrics,
             storage=self._surroundings.model_storage_path, clock=self._clock, new_id=self._new_id,
-            changed=self._jobs_changed,
+            changed=self._jobs_changed, worlds=self._settings.validate.worlds,
         )  # fmt: skip
         if policy.train_here:
             await self.jobs.orphans(self._clock())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ class Workshop:
         metrics: TrainMetrics,
         *,
         storage: str | None,
+        worlds: Mapping[str, str] | None = None,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
         changed: Callable[[], None],
@@ -62,7 +63,7 @@ class Workshop:
             folder=folder / "jobs", cache=folder / "bases", jobs=jobs,
             registry=ModelRegistry(models), data=data, keeper=self.objects, launch=launch,
             journal=self._journal, limits=limits_of(config), clock=clock, changed=changed,
-            finished=metrics.finished, parameters=_parameters,
+            finished=metrics.finished, parameters=_parameters, worlds=worlds or {},
         )  # fmt: skip
         self.planner = Planner(data, parts.registry, jobs, parameters=_parameters, clock=clock)
         self.workers = [Worker(str(new_id()), parts) for _ in range(config.workers)]

@@ -89,12 +89,17 @@ def test_steps_are_numbered_on_and_rounds_that_were_done_before_are_not_repeated
 
     (tmp_path / "artifacts").mkdir()
     (tmp_path / "artifacts" / "rollouts.jsonl").write_bytes(
-        b"".join(msgspec.json.encode(Round(n, 1, 6, 24, 0.0, 0.0, 0, 1.0)) + b"\n" for n in (1, 2))
-        + b'{"round": 3, "tu'
+        b"".join(
+            msgspec.json.encode(Round(n, 1, 6, 24, 0.0, 0.0, 0, 1.0, last_step=n * 5)) + b"\n"
+            for n in (1, 2, 3)
+        )
+        + b'{"round": 4, "tu'
     )
     steps = run(10)
     assert [each.step for each in steps] == list(range(11, 11 + len(steps)))
-    assert {each.epoch for each in steps} <= {3, 4}
+    assert {each.epoch for each in steps} <= {3, 4}, "the third is not in the weights of step 10"
+    lines = (tmp_path / "artifacts" / "rollouts.jsonl").read_bytes().splitlines()
+    assert [msgspec.json.decode(line, type=Round).round for line in lines] == [1, 2, 3, 4]
 
 
 def test_without_a_plan_nothing_is_played(tmp_path):

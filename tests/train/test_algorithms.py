@@ -77,7 +77,7 @@ def test_too_long_trajectories_are_counted_and_do_not_end_the_job(tmp_path, base
     samples = [*recorded[:5], replace(recorded[5], turns=[long, *others]), *recorded[6:]]
     found = run(tmp_path / "job", bases, samples, epochs=1, max_tokens=limit)
     assert found[Done], found[Failed]
-    assert found[Began][0].cut_trajectories == 1
+    assert found[Began][0].masked_trajectories == 1
     assert found[Began][0].examples == len(recorded)
 
 

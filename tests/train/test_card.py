@@ -26,7 +26,7 @@ SNAPSHOT = Snapshot(
 )  # fmt: skip
 BEGAN = Began(
     total_steps=40, total_epochs=2, first_step=0, examples=180, groups=36, flat_groups=4,
-    trained_tokens=120_000, off_policy_tokens=30_000, cut_trajectories=7,
+    trained_tokens=120_000, off_policy_tokens=30_000, masked_trajectories=7,
     dropped={"has no turn that fits": 2, "erased": 1}, versions={"torch": "2.13.0", "peft": "0.21.2"},
 )  # fmt: skip
 
@@ -72,6 +72,11 @@ def test_the_data_is_named_counted_and_dated():
     assert told["held out"] == ["10.0%: 2 of 20 tasks"]
     assert told["reused"] == ["25.0% had trained an ancestor of this model"]
     assert told["off-policy"] == ["25.0% of the trained tokens"]
+    assert told["weights of off-policy tokens"] == [
+        "1 on the mean, 0.0% cut at the cap, worth 100.0% of the tokens"
+    ]
+    assert told["serving beside training"] == ["nothing that the start policy said was recorded"]
+    assert told["too long to train, masked"] == ["7"]
     assert told["left out"] == ["infra_error 11, erased 4, has no turn that fits 2"]
     assert "Tasks were held out, not rows." in text(card())
 

@@ -14,7 +14,7 @@ from upswing.train.verdict import Exit, cause_of
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 BEGAN = Began(
     total_steps=10, total_epochs=2, first_step=0, examples=64, groups=8, flat_groups=3,
-    trained_tokens=200, off_policy_tokens=50, cut_trajectories=1, dropped={"too long": 2},
+    trained_tokens=200, off_policy_tokens=50, masked_trajectories=1, dropped={"too long": 2},
     versions={"torch": "2.13.0"},
 )  # fmt: skip
 STEPPED = Stepped(

@@ -61,7 +61,7 @@ def samples(bases):
     ]  # fmt: skip
 
 
-def run(home, samples, bases, recipe=RECIPE, *, playable=None, **spec):
+def run(home, samples, bases, recipe=RECIPE, *, play=None, **spec):
     from upswing.training.session import Session
 
     (home / "artifacts").mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def run(home, samples, bases, recipe=RECIPE, *, playable=None, **spec):
     (home / "artifacts" / "snapshot.json").write_bytes(msgspec.json.encode(SNAPSHOT))
     listener = Listener()
     job = JobSpec("job", recipe, "tiny", cache=str(bases), threads=1, **spec)
-    Session(home, job, listener, playable=playable).run()
+    Session(home, job, listener, play=play).run()
     return listener
 
 
@@ -109,7 +109,7 @@ def test_the_checkpoint_that_plays_best_ships_and_its_weights_are_those(tmp_path
 
     scores = iter([0.2, 0.5, 0.9, 0.6, 0.4, 0.3, 0.2, 0.2, 0.2])
     kept = msgspec.structs.replace(RECIPE, kl_budget=100.0, max_checkpoints=20)
-    listener = run(tmp_path, samples, bases, kept, playable=lambda _model: (next(scores), 100))
+    listener = run(tmp_path, samples, bases, kept, play=lambda _model: (next(scores), 100))
     done = only_done(listener)
     best = listener.of(Saved)[1]
     assert (done.stopped, done.step, done.measured_by) == ("no_gain", best.step, "fresh")

@@ -95,8 +95,14 @@ def group_key(task: str, policy: str, window_id: str, scenario_id: str, *, conti
     '2026-01-01T10:00/s'
     >>> group_key("t-1", "tiny", "2026-01-01T10:00", "s", continuous=False)
     'task t-1 by tiny'
+    >>> group_key("t", "tiny", "a/b", "c", continuous=True), group_key("t", "tiny", "a", "b/c", continuous=True)
+    ('a%2Fb/c', 'a/b/c')
     """
-    return f"{window_id}/{scenario_id}" if continuous else f"task {task} by {policy}"
+    return (
+        f"{window_id.replace('/', '%2F')}/{scenario_id}"
+        if continuous
+        else f"task {task} by {policy}"
+    )
 
 
 def gathered(

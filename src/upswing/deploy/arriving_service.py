@@ -41,7 +41,7 @@ from upswing.deploy.rollout import Rollout, plan_rollout, step
 from upswing.deploy.standing import Standing
 from upswing.deploy.states import ACTIVE, Model
 from upswing.deploy.states import Rollout as State
-from upswing.deploy.strategy import CAUTIOUS, Abort
+from upswing.deploy.strategy import Abort
 from upswing.deploy.watch import error_of
 from upswing.errors import Denied, Misuse, Rejected, Transient
 from upswing.ports import Decision, ModelRow
@@ -59,6 +59,7 @@ REGISTERED = "registered-"
 _TRIES = 5
 _PAUSE = timedelta(seconds=30)
 """Real time before the next try, doubled each time."""
+_NOTHING_PLAYED = "No task of your own can be played."
 _WORDS = {"pass": Model.PASSED, "fail": Model.FAILED, "inconclusive": Model.UNDECIDED}
 
 
@@ -385,19 +386,18 @@ def by_logged(judged: Judged, report: ValidationReport, worth: Worth) -> Judged:
     sound = report.results.safety_checks_passed and report.results.benchmark_passed
     if report.word == "fail" or not sound:
         return judged
-    cautious = replace(
-        judged.boldness, strategy="canary", blue_green=False,
-        initial=min(CAUTIOUS, judged.boldness.initial),
-    )  # fmt: skip
     if not any(suite.own for suite in report.suites):
+        if worth.improvement is None:
+            return replace(judged, reasons=(*judged.reasons, _NOTHING_PLAYED, worth.sentence))
         return replace(
             judged, word="pass", improvement=worth.improvement, shown=worth.probable,
-            boldness=cautious, reasons=(worth.sentence,),
+            reasons=(worth.sentence,), estimated=worth.sentence,
         )  # fmt: skip
     agrees = judged.word == "pass" and judged.improvement is not None and judged.improvement >= 0
-    if not (agrees and worth.probable):
-        return judged
-    return replace(judged, shown=True, boldness=cautious, reasons=(*judged.reasons, worth.sentence))
+    told = replace(judged, reasons=(*judged.reasons, worth.sentence))
+    return (
+        replace(told, shown=True, estimated=worth.sentence) if agrees and worth.probable else told
+    )
 
 
 def is_shown(report: ValidationReport) -> bool:

@@ -50,6 +50,8 @@ class Judged(Struct, frozen=True, tag="judged"):
     """The whole interval of the improvement lies above 0."""
     changed: bool = True
     """Training moved it; one that it did not move is not validated."""
+    estimated: str = ""
+    """What training estimates, where that decides and not what was played."""
 
 
 class Arrived(Struct, frozen=True, tag="arrived"):
@@ -116,7 +118,7 @@ def strategy_of(judged: Judged) -> Strategy:
     """Without a passed validation nothing ships, whatever else is known."""
     return choose(
         judged.improvement, judged.boldness, passed=judged.word == "pass",
-        shown=judged.shown, changed=judged.changed,
+        shown=judged.shown, changed=judged.changed, estimated=judged.estimated,
     )  # fmt: skip
 
 

@@ -5,11 +5,12 @@ one played there: each weighs by how much likelier the new policy makes it. That
 is not full traffic: it starts with little, and what it earns is compared with the baseline before it
 gets more. So it begins when the estimate rests on enough episodes and is probably above zero.
 
-| the estimate                                        | what follows                              |
-|-----------------------------------------------------|-------------------------------------------|
-| rests on fewer than 50 episodes, or is missing      | nothing: a person decides                 |
-| after − before − 0.84 standard errors above 0       | a canary from 5 %                         |
-| anything else                                       | it waits for a person's word              |
+| the estimate                                                | what follows                      |
+|-------------------------------------------------------------|-----------------------------------|
+| rests on fewer than 20 episodes, or is missing              | nothing: a person decides         |
+| on fewer than 50: gain − 1.28 standard errors above 0       | a canary from 5 %                 |
+| on 50 or more: gain − 0.84 standard errors above 0          | a canary from 5 %                 |
+| anything else                                               | it waits for a person's word      |
 
 Where tasks of the user's own were played and their interval still holds zero, both have to agree: what was
 played must not be below zero either.
@@ -21,10 +22,10 @@ from math import isfinite, sqrt
 
 from msgspec import Struct
 
-ENOUGH = 50.0
-"""Episodes that the estimate must really rest on."""
-_DEVIATIONS = 0.84
-"""One-sided 80 %: the canary is the test, this only says whether it is worth one."""
+FEWEST, ENOUGH = 20.0, 50.0
+"""Episodes that the estimate must really rest on at all, and for its usual reading."""
+_DEVIATIONS, _DEVIATIONS_OF_FEW = 0.84, 1.28
+"""One-sided 80 and 90 %: the canary is the test, this only says whether it is worth one."""
 
 
 class Logged(Struct, frozen=True):
@@ -39,30 +40,37 @@ class Logged(Struct, frozen=True):
 class Worth(Struct, frozen=True):
     """How much better it probably is."""
 
-    improvement: float
+    improvement: float | None
+    """None: the estimate says nothing."""
     probable: bool
     sentence: str
 
 
 def worth_of(logged: Logged | None) -> Worth | None:
-    """The table; None where the estimate says nothing.
+    """The table; None where training estimated nothing.
 
     >>> worth_of(Logged(0.36, 0.63, 80.0)).sentence
-    'By 80 logged held-out episodes it earns 0.63 instead of 0.36.'
-    >>> worth_of(Logged(0.36, 0.38, 80.0)).probable, worth_of(Logged(0.36, 0.9, 20.0))
-    (False, None)
+    'By 80 held-out episodes it earns 0.63 instead of 0.36.'
+    >>> worth_of(Logged(0.36, 0.38, 80.0)).sentence
+    'By 80 held-out episodes it earns 0.38 instead of 0.36, which may be chance.'
+    >>> worth_of(Logged(0.36, 0.9, 12.0)).sentence
+    'What training estimates rests on 12 held-out episodes: 20 are needed to tell anything.'
     """
-    if logged is None or not logged.effective >= ENOUGH:
+    if logged is None or not (isfinite(logged.before) and isfinite(logged.after)):
         return None
-    if not (isfinite(logged.before) and isfinite(logged.after)):
-        return None
+    if not logged.effective >= FEWEST:
+        rests = logged.effective if isfinite(logged.effective) else 0.0
+        return Worth(
+            None, False,
+            f"What training estimates rests on {rests:.0f} held-out episodes: "
+            f"{FEWEST:.0f} are needed to tell anything.",
+        )  # fmt: skip
     gain = logged.after - logged.before
     error = sqrt((_variance(logged.before) + _variance(logged.after)) / logged.effective)
-    return Worth(
-        gain,
-        gain - _DEVIATIONS * error > 0,
-        f"By {logged.effective:.0f} logged held-out episodes it earns {logged.after:.2f} instead of {logged.before:.2f}.",
-    )
+    deviations = _DEVIATIONS if logged.effective >= ENOUGH else _DEVIATIONS_OF_FEW
+    probable = gain - deviations * error > 0
+    told = f"By {logged.effective:.0f} held-out episodes it earns {logged.after:.2f} instead of {logged.before:.2f}"
+    return Worth(gain, probable, f"{told}." if probable else f"{told}, which may be chance.")
 
 
 def _variance(share: float) -> float:

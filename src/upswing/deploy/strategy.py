@@ -5,6 +5,7 @@
 | 0.15 or more                     | blue-green: all traffic at once, the old model stands by    |
 | 0.05 or more                     | canary, from the usual initial share (10 %)                 |
 | 0 or more                        | canary, from 5 %                                            |
+| 0 or more, by an estimate alone  | canary, from 5 %, whatever the policy                       |
 | 0 or more, but not shown         | canary, from 5 %, once an operator approves                 |
 | less than 0                      | abort                                                       |
 | NaN, infinite, beyond 1, missing | abort                                                       |
@@ -80,11 +81,12 @@ Strategy = Gradual | BlueGreen | Immediate | Abort
 
 def choose(
     improvement: float | None, boldness: Boldness | None = None, *, passed: bool = True,
-    shown: bool = True, changed: bool = True,
+    shown: bool = True, changed: bool = True, estimated: str = "",
 ) -> Strategy:  # fmt: skip
     """How a model of this improvement goes out.
 
     `shown`: the whole interval of the improvement lies above 0. `changed`: training moved the model.
+    `estimated`: what training says of it, where that decides and not what was played.
 
     >>> choose(0.04).sentence
     'It is better by 0.040, less than 0.05: a canary from 5 %.'
@@ -109,6 +111,10 @@ def choose(
         return Abort(f"It is worse by {-improvement:.3f}: it does not ship.")
     if not shown:
         return _unproven(improvement, policy)
+    if estimated:
+        share = min(CAUTIOUS, policy.initial)
+        told = f"{estimated} A canary from {share * 100:g} % tells whether that is so."
+        return Gradual(share, told, policy.approval)
     return _shipping(improvement, policy)
 
 

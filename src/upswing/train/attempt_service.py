@@ -101,6 +101,7 @@ class Attempt:
             threads=parts.limits.threads,
             processes=self._processes(),
             cache=str(parts.cache),
+            worlds=dict(parts.worlds),
             cost_per_hour=parts.limits.cost_per_hour,
         )
         _write(self._home / "job.json", msgspec.json.encode(spec))

@@ -118,11 +118,28 @@ def _data(card: Card) -> list[str]:
         ("off-policy", f"{_share(began.off_policy_tokens, began.trained_tokens)} of the trained tokens"),
         ("by policy", _shares(began.policy_versions)),
         ("groups without a difference", f"{began.flat_groups:,} of {began.groups:,}"),
-        ("cut because too long", f"{began.cut_trajectories:,}"),
+        ("weights of off-policy tokens", _weights(began)),
+        ("serving beside training", _mismatch(began)),
+        ("too long to train, masked", f"{began.masked_trajectories:,}"),
         ("left out", _counts(dropped)),
     ]  # fmt: skip
     notes = [f"- {plain(note)}" for note in snapshot.notes]
     return ["## Data", "", *_table(("", ""), rows), *(["", *notes] if notes else [])]
+
+
+def _weights(began: Began) -> str:
+    """How far what was recorded had to be reweighed to the policy that training starts from."""
+    return (
+        f"{number(began.importance_mean)} on the mean, {began.importance_truncated:.1%} cut at the cap, "
+        f"worth {began.effective_sample:.1%} of the tokens"
+    )
+
+
+def _mismatch(began: Began) -> str:
+    """How far the engine that served is from the one that trains, on the same weights."""
+    if began.mismatch_kl is None:
+        return "nothing that the start policy said was recorded"
+    return f"{number(began.mismatch_kl)} nats a token, logprobs differ by {number(began.mismatch_logp)}"
 
 
 def _configuration(recipe: Recipe) -> list[str]:

@@ -84,8 +84,9 @@ def stop_of(history: Sequence[Evaluation], budget: float) -> Stop | None:
         return "kl_budget"
     if start.diversity > _VARIED and not last.diversity >= _CONSTANT:
         return "diversity"
-    best = _best(history[:-PATIENCE])
-    recent = history[-PATIENCE:]
+    alike = [each for each in history if each.source == last.source]
+    best = _best(alike[:-PATIENCE])
+    recent = alike[-PATIENCE:]
     if best is not None and all(_worse(each, best) for each in recent):
         return "no_gain"
     return None
@@ -107,10 +108,14 @@ def chosen(history: Sequence[Evaluation], budget: float) -> Evaluation:
     ]
     if not within:
         return min(moved, key=lambda each: FARTHEST if isnan(each.kl) else each.kl)
-    best = _best(within)
+    best = _best([each for each in within if each.source == within[-1].source])
     if best is None or not within[-1].reliable:
         return within[-1]
-    return next(each for each in reversed(within) if each.reliable and not _worse(each, best))
+    return next(
+        each
+        for each in reversed(within)
+        if each.source == best.source and each.reliable and not _worse(each, best)
+    )
 
 
 def _near(each: Evaluation, budget: float) -> bool:

@@ -162,6 +162,8 @@ class Parts:
     parameters: Callable[[str], tuple[int, bool]] = lambda _name: (LARGE, False)
     """Of a base: how many weights it has, and whether all of them are trained unless somebody says
     otherwise. Unless told, every base counts as large."""
+    worlds: Mapping[str, str] = field(default_factory=dict)
+    """Of the user's own, by name: their entry points."""
     changed: Callable[[], None] = lambda: None
     """Called after a commit, so that what follows from it is published at once."""
     finished: Callable[[State, float, int], None] = lambda _state, _seconds, _samples: None

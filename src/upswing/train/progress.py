@@ -166,11 +166,16 @@ def _facts(told: Told) -> dict[str, Any]:
             "groups": began.groups,
             "groups_without_variance": began.flat_groups,
             "off_policy_share": round(began.off_policy_tokens / max(1, began.trained_tokens), 4),
-            "cut_trajectories": began.cut_trajectories,
+            "masked_trajectories": began.masked_trajectories,
             "left_out": began.dropped,
             "encoded_in_pieces": began.pieced,
             "tokens_not_believed": began.doubted,
             "policy_versions": began.policy_versions,
+            "importance_mean": _rounded(began.importance_mean),
+            "importance_truncated": _rounded(began.importance_truncated),
+            "effective_sample": _rounded(began.effective_sample),
+            "mismatch_kl": _rounded(began.mismatch_kl),
+            "mismatch_logp": _rounded(began.mismatch_logp),
         }
     if told.stepped:
         facts |= {"trained_tokens": told.stepped.tokens, "clipped_share": told.stepped.clipped}

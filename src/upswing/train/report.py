@@ -31,7 +31,7 @@ class Began(msgspec.Struct, frozen=True, tag="began"):
     off_policy_tokens: int
     """Of the trained ones, those of another policy than the one that training starts from, and those whose
     ids or logprobs were not recorded."""
-    cut_trajectories: int
+    masked_trajectories: int
     """Too long to train: masked, so that only their group's baseline counts them."""
     dropped: dict[str, int]
     """Trajectories left out, by the sentence that says why."""

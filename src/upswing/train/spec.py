@@ -45,10 +45,12 @@ class JobSpec(msgspec.Struct, frozen=True):
     """More than one: the passes of each step are spread over them."""
     cache: str = ""
     """Folder in which bases are kept that we make ourselves."""
+    worlds: dict[str, str] = {}
+    """Worlds of the user's own, by name: where held-out tasks can be played."""
     cost_per_hour: float = 0.0
     """US dollars, for the model card and the status."""
 
 
 def group_key(window_id: str, scenario_id: str) -> str:
     """Agents that acted in the same window and scenario are compared."""
-    return f"{window_id}/{scenario_id}"
+    return f"{window_id.replace('/', '%2F')}/{scenario_id}"

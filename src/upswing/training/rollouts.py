@@ -58,6 +58,8 @@ class Round(msgspec.Struct, frozen=True):
     """Groups whose attempts differ."""
     seconds: float
     purpose: str = PURPOSE
+    last_step: int = 0
+    """The job's step that ended it: weights of that step or later hold what it taught."""
 
 
 @dataclass
@@ -100,7 +102,8 @@ class FreshRollouts:
                 yield msgspec.structs.replace(stepped, step=step, epoch=number + 1)
             self.rounds = number + 1
             turns = horizon(self.plan, number, self.world.max_turns)
-            self.note(_round(number, turns, played, self.clock() - at))
+            brought = _round(number, turns, played, self.clock() - at)
+            self.note(msgspec.structs.replace(brought, last_step=step))
 
     def _learn(self, examples: Sequence[Example], recipe: Recipe) -> Iterator[Stepped]:
         tracks = [track_of(example) for example in examples]
@@ -172,7 +175,8 @@ def roll_out(
     plan, path = recipe.rollouts, folder / "artifacts" / "rollouts.jsonl"
     if plan is None:
         return
-    done = _read(path)
+    done = [each for each in _read(path) if each.last_step <= first_step]
+    _rewrite(path, done)
 
     def note(played: Round) -> None:
         if team.rank == 0:
@@ -187,6 +191,12 @@ def roll_out(
             rounds=len(done), episodes=sum(each.episodes for each in done),
         )  # fmt: skip
         yield from rounds.run(first_step)
+
+
+def _rewrite(path: Path, done: Sequence[Round]) -> None:
+    """Only what the weights hold that are gone on with: a round after them is played again."""
+    if path.exists():
+        path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in done))
 
 
 def _read(path: Path) -> list[Round]:

@@ -37,6 +37,7 @@ from upswing.training.data import Material, Unlearnable, material
 from upswing.training.evaluating import Evaluator, Logged, Playable
 from upswing.training.keeping import Keeping
 from upswing.training.logprobs import Logprobs
+from upswing.training.playing import playable
 from upswing.training.rollouts import roll_out
 from upswing.training.team import make_team
 
@@ -45,14 +46,14 @@ class Session:
     """One attempt at one job."""
 
     def __init__(
-        self, folder: Path, spec: JobSpec, channel: Channel, *, playable: Playable | None = None
+        self, folder: Path, spec: JobSpec, channel: Channel, *, play: Playable | None = None
     ) -> None:
         self._folder = folder
         self._spec = spec
         self._recipe = spec.recipe
         self._channel = channel
-        self._playable = playable
-        """Plays held-out tasks with the policy as it is; none: only logged episodes tell its worth."""
+        self._play = play
+        """Plays held-out tasks with the policy as it is; none: as `playing` finds them."""
         self._began = time.monotonic()
         self._mismatch: Mismatch | None = None
 
@@ -119,10 +120,13 @@ class Session:
         if sentence := nothing_to_learn(signal, self._recipe):
             long = f"{data.masked} of {count} trajectories are longer than `max_tokens`"
             raise Unlearnable(f"{sentence}; {long}" if data.masked else sentence)
+        play = self._play or playable(
+            data.holdout, tokenizer, self._spec.worlds, seed=self._recipe.seed
+        )
         evaluator = Evaluator(
             model, tokenizer,
             _logged(data.train, tracks), _logged(data.holdout, everyone[count:]),
-            micro_tokens=self._recipe.micro_tokens, playable=self._playable,
+            micro_tokens=self._recipe.micro_tokens, playable=play,
         )  # fmt: skip
         return signal, evaluator
 
@@ -259,7 +263,7 @@ def _beginning(learner: Learner, data: Material, signal: Signal, first: int, pol
         flat_groups=signal.flat_groups,
         trained_tokens=data.trained_tokens,
         off_policy_tokens=data.off_policy_tokens(policy),
-        cut_trajectories=data.masked,
+        masked_trajectories=data.masked,
         dropped=data.dropped,
         versions={name: version(name) for name in names},
         pieced=data.pieced,

@@ -28,7 +28,7 @@ def attempts(tasks, each, right, *, answers="", **changes):
 
 lessons = st.lists(
     st.builds(
-        Lesson, group=st.sampled_from("abcdef"), domain=st.just("d"), task=st.just("t"),
+        Lesson, trajectory_id=st.just("x"), group=st.sampled_from("abcdef"), domain=st.just("d"), task=st.just("t"),
         model=st.just("m"), score=st.sampled_from([0.0, 0.25, 0.5, 1.0]),
     ),
     max_size=20,
@@ -80,10 +80,21 @@ def test_what_another_model_can_do_is_news():
 
 
 def test_a_success_beside_failures_is_worth_imitating():
-    mixed = [Lesson("g", "d", "t", "m", score) for score in (1.0, 0.0, 0.0)]
+    mixed = [Lesson("x", "g", "d", "t", "m", score) for score in (1.0, 0.0, 0.0)]
     assert worth_imitating(mixed) == 1
     alone = [replace(each, group=f"g{at}") for at, each in enumerate(mixed)]
     assert worth_imitating(alone) == 1
+
+
+def test_what_somebody_showed_and_what_may_be_believed_is_imitated():
+    failed = attempts(30, 1, lambda *_: False)
+    shown = [each.trajectory_id for each in failed[:25]]
+    assert readiness(learnable(failed, shown=shown), Minimums(30), asked="sft").ready
+    own_word = [
+        replace(each, verified=None, reported=float(at % 2)) for at, each in enumerate(failed)
+    ]
+    assert learnable(own_word).imitable == 0
+    assert learnable(own_word, self_reported=True).imitable == 15
 
 
 def test_tasks_are_counted_by_how_often_they_were_solved():

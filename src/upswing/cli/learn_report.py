@@ -58,7 +58,7 @@ class Cycle:
     stopped: str
     kl: float | None
     held_out: tuple[float | None, float | None]
-    """Estimated from logged episodes, before and after."""
+    """Reward before and after."""
     improvement: tuple[float, float, float] | None
     """Validation: estimate and bounds."""
     verdict: str
@@ -67,6 +67,8 @@ class Cycle:
     earned: Earned | None = None
     decided: tuple[str, ...] = ()
     """The evidence by which it shipped or did not."""
+    held_out_by: str = "logged"
+    """Whether held-out tasks were played afresh, or estimated from logged episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ async def gather(database: Database, base: str | None = None) -> History:
             (*_failure(job.status.error), *dict.fromkeys(reasons)),
             earned.get(name) if name else None,
             evidence.get(name or "") or (tuple(report.reasons) if report else ()),
+            str(about.get("holdout_measured_by") or "logged"),
         ))  # fmt: skip
     trained = {cycle.model_id for cycle in cycles}
     there = await SignalReader(database).learnable(base)
@@ -197,7 +200,8 @@ def _cycle(cycle: Cycle) -> list[str]:
         lines.append(f"  learned on   {_material(cycle)}: {shares}")
     before, after = cycle.held_out
     if before is not None and after is not None:
-        lines.append(f"  held out     {before:.3f} → {after:.3f}, estimated from logged episodes")
+        how = "played afresh" if cycle.held_out_by == "fresh" else "estimated from logged episodes"
+        lines.append(f"  held out     {before:.3f} → {after:.3f}, {how}")
     if cycle.kl is not None:
         stopped = f", stopped by {cycle.stopped}" if cycle.stopped else ""
         lines.append(f"  moved        {cycle.kl:.2f} nats a reply{stopped}")

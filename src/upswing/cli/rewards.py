@@ -66,8 +66,7 @@ def windows(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 2
-    pool, start = _pool(arguments.data, policy)
-    taken = {each.trajectory_id for each in pool}
+    taken = _taken(arguments.data, policy)
     reports = report(
         [
             each
@@ -81,7 +80,8 @@ def windows(arguments: argparse.Namespace) -> int:
     if arguments.min_windows is not None:
         state = readiness(reports, arguments.min_windows)
     else:
-        state = _state(pool, start, policy, replace(usual, agents=agents, attempts=attempts))
+        least = replace(usual, agents=agents, attempts=attempts)
+        state = _state(arguments.data, policy, least)
     if arguments.json:
         print(json.dumps(to_json(reports, state), indent=2))
     else:
@@ -95,27 +95,36 @@ def _is_window(since: str, recorded: Sequence[ScoredMember]) -> bool:
     )
 
 
-def _pool(folder: Path, policy: Policy) -> tuple[list[ScoredMember], str]:
-    """What a job of the trigger's would train on, and the policy that it starts from."""
+def _taken(folder: Path, policy: Policy) -> set[str]:
+    """The trajectories that a job of the trigger's would train on."""
     from upswing.adapters.sql.signals import SignalReader
     from upswing.cli.training import ago, read
 
     since = ago(timedelta(days=policy.days))
-    return read(
+    members, _ = read(
         folder,
         lambda database: SignalReader(database).pool(
             policy.rules.base_model, max_turns=policy.max_turns, since=since
         ),
     )
+    return {each.trajectory_id for each in members}
 
 
-def _state(pool: Sequence[ScoredMember], start: str, policy: Policy, least: Minimums) -> Readiness:
+def _state(folder: Path, policy: Policy, least: Minimums) -> Readiness:
     """What the loop itself says: the rule of its trigger."""
-    from upswing.dataset.groups import learnable
+    from upswing.adapters.sql.signals import SignalReader
+    from upswing.cli.training import ago, read
     from upswing.reward.windows import Readiness
     from upswing.trigger.ready import readiness
 
-    there = learnable(pool, min_agents=least.agents, min_attempts=least.attempts, own=[start])
+    since = ago(timedelta(days=policy.days))
+    there = read(
+        folder,
+        lambda database: SignalReader(database).learnable(
+            policy.rules.base_model, min_agents=least.agents, min_attempts=least.attempts,
+            max_turns=policy.max_turns, since=since, self_reported=policy.self_reported,
+        ),
+    )  # fmt: skip
     state = readiness(there, least, policy.rules.algorithm)
     why = f"{state.algorithm}, because {state.why}." if state.ready else state.reason
     return Readiness(state.ready, f"{why} {there.tasks.sentence}".strip())

@@ -177,7 +177,7 @@ class Learnable:
     singles: int = 0
     """Of those that are told, those that reinforce can tell from others."""
     imitable: int = 0
-    """Of the successes, those that are news to the policy that is trained."""
+    """Of the successes, those that are news to the policy that is trained; and what people showed."""
     pairs: int = 0
     """Groups of two attempts or more in which one did better: what dpo learns from."""
     good: int = 0
@@ -240,8 +240,13 @@ def learnable(
     min_agents: int = MIN_AGENTS,
     min_attempts: int = MIN_ATTEMPTS,
     own: Collection[str] | None = None,
+    shown: Collection[str] = (),
+    self_reported: bool = False,
 ) -> Learnable:
     """What these attempts can teach the policies that are `own`; None: all are.
+
+    `shown` are trajectories for which somebody showed what would have been right; `self_reported`
+    says whether a success by the agent's own word is imitated too.
 
     Readiness, the trigger, `upswing windows check`, the dry run and the job all ask this.
     """
@@ -258,7 +263,8 @@ def learnable(
     said = singles(attempts)
     scores = [each.score for some in said for each in some]
     thumbs = [each.feedback for each in attempts if each.feedback is not None]
-    sure = singles(attempts, CONFIRMED)
+    sure = singles(attempts, PRECEDENCE if self_reported else CONFIRMED)
+    right = frozenset(shown)
     return Learnable(
         trajectories=len(attempts),
         groups=len(enough),
@@ -274,7 +280,8 @@ def learnable(
         thumbs_down=sum(value < 0.5 for value in thumbs),
         successes=sum(each.success for some in sure for each in some),
         singles=sum(map(told_apart, said)),
-        imitable=sum(worth_imitating(some, own) for some in sure),
+        imitable=sum(worth_imitating(some, own, right) for some in sure)
+        + sum(each.trajectory_id in right for each in attempts),
         pairs=sum(group.usable for group in twos),
         good=sum(score >= SUCCESS for score in scores),
         tasks=tasks_of(each for some in said for each in some),
@@ -300,7 +307,7 @@ def _lessons(members: Sequence[Attempt], order: Sequence[Source]) -> list[Lesson
     found = single_scores(members, order)
     scores = {} if found is None else found.scores
     return [
-        Lesson(each.group, each.domain, each.task_id or each.group, each.model, scores[each.trajectory_id])
+        Lesson(each.trajectory_id, each.group, each.domain, each.task_id or each.group, each.model, scores[each.trajectory_id])
         for each in members
         if each.trajectory_id in scores
     ]  # fmt: skip

@@ -6,7 +6,7 @@
 |            | stand alone did                                                                           |
 | rft, sft   | it succeeded, and the policy that is trained does not do so anyway: another attempt at    |
 |            | the same failed, or it stands alone and something of its domain failed, or another model  |
-|            | made it                                                                                   |
+|            | made it; or somebody showed what would have been right                                    |
 
 Groups, which the other algorithms compare, are told in `upswing.dataset.groups`. A policy that always
 says the same learns nothing from hearing it once more, whether that was right or wrong.
@@ -27,6 +27,7 @@ SUCCESS = 0.5
 class Lesson:
     """A single attempt of which somebody says how well it went."""
 
+    trajectory_id: str
     group: str
     """The same task by the same policy, or the same window and scenario."""
     domain: str
@@ -82,11 +83,18 @@ def told_apart(lessons: Sequence[Lesson]) -> int:
     return sum(len(circle) for circle in (*together, *alone) if _differ(circle))
 
 
-def worth_imitating(lessons: Sequence[Lesson], own: Collection[str] | None = None) -> int:
-    """Successes that imitating learns from; `own` are the policies that are trained, None: all are."""
+def worth_imitating(
+    lessons: Sequence[Lesson], own: Collection[str] | None = None, shown: Collection[str] = ()
+) -> int:
+    """Successes that imitating learns from; `own` are the policies that are trained, None: all are.
+
+    Those that are `shown` are not counted: there it is imitated what somebody showed to be right.
+    """
     together, alone = _circles(lessons)
     return sum(
-        each.success and ((own is not None and each.model not in own) or failed)
+        each.success
+        and each.trajectory_id not in shown
+        and ((own is not None and each.model not in own) or failed)
         for circle in (*together, *alone)
         for failed in [not all(other.success for other in circle)]
         for each in circle

@@ -64,8 +64,8 @@ class ModelStore(Protocol):
 
 class Counts(Protocol):
     async def learnable(
-        self, base: str | None = None, *, min_agents: int, min_attempts: int
-    ) -> Learnable: ...
+        self, base: str | None = None, *, min_agents: int, min_attempts: int, self_reported: bool = False,
+    ) -> Learnable: ...  # fmt: skip
 
     async def collected_since(self, since: datetime) -> int: ...
 
@@ -253,10 +253,11 @@ class Training:
         return Current(fits, serving.job_id if serving is not None else None)
 
     async def _learnable(self, minimums: Minimums) -> Learnable:
-        base = self._trigger.policy.rules.base_model
+        policy = self._trigger.policy
         return await self._counts.learnable(
-            base, min_agents=minimums.agents, min_attempts=minimums.attempts
-        )
+            policy.rules.base_model, min_agents=minimums.agents, min_attempts=minimums.attempts,
+            self_reported=policy.self_reported,
+        )  # fmt: skip
 
     def _since(self, request: Request, name: str) -> datetime | None:
         text = request.query.get(name)

@@ -268,6 +268,8 @@ def _learnable(candidates: Iterable[Candidate], wish: Wish, oldest: int) -> Lear
         min_agents=wish.min_agents,
         min_attempts=wish.min_attempts,
         own=[name for name, age in wish.ages.items() if age == 0] if wish.ages else None,
+        shown=[each.trajectory_id for each in sound if each.demonstrated],
+        self_reported=wish.self_reported,
     )
 
 

@@ -214,7 +214,8 @@ class Session:
         no_change = unmoved(best.kl, changed)
         rewards = [example.reward for example in data.train]
         # What was selected because it succeeded says nothing about how well a model does.
-        told = best.source == "fresh" or self._recipe.algorithm not in IMITATING
+        imitates = self._recipe.algorithm in IMITATING
+        told = best.source == "fresh" or not imitates
         done = Done(
             step=keeping.step,
             final="", curves="", tensorboard="", card="",
@@ -230,8 +231,8 @@ class Session:
             kl_budget=self._budget,
             changed_answers=changed,
             diversity=(evaluator.start.diversity, best.diversity),
-            train_before=evaluator.start_reward if told else None,
-            train_after=evaluator.train_reward(model) if told else None,
+            train_before=None if imitates else evaluator.start_reward,
+            train_after=None if imitates else evaluator.train_reward(model),
             measured_by=best.source,
             effective=best.effective,
             no_change=no_change,

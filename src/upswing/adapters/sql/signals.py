@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.decisions import last_slot
 from upswing.adapters.sql.job_rows import active
 from upswing.adapters.sql.models import deployed
@@ -69,14 +70,17 @@ class SignalReader:
         min_attempts: int = MIN_ATTEMPTS,
         max_turns: int | None = None,
         since: datetime | None = None,
+        self_reported: bool = False,
     ) -> Learnable:
         """What the newest trajectories of the policy that training starts from can teach."""
         members, start = await self.pool(base, max_turns=max_turns, since=since)
+        shown = await DataSets(self._database).demonstrations()
         return await asyncio.to_thread(
             partial(
-                learnable, members, min_agents=min_agents, min_attempts=min_attempts, own=[start]
+                learnable, members, min_agents=min_agents, min_attempts=min_attempts, own=[start],
+                shown=shown, self_reported=self_reported,
             )
-        )
+        )  # fmt: skip
 
     async def pool(
         self,

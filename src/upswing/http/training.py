@@ -12,7 +12,7 @@ import msgspec
 from upswing.contracts import TrainingRequest, TrainingStatus, encode
 from upswing.contracts.schema import schema
 from upswing.dataset.groups import Learnable
-from upswing.errors import Conflict, Reason, Rejected
+from upswing.errors import Conflict, Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.openapi import inline
 from upswing.http.operations import OPERATOR, READER
@@ -34,6 +34,7 @@ from upswing.http.training_types import (
     start_schema,
 )
 from upswing.ports import Job, ModelRow
+from upswing.train.data_service import Preview
 from upswing.train.jobs import BECOMES
 from upswing.train.plan import Plan
 from upswing.train.plan_service import Planner
@@ -136,7 +137,7 @@ class Training:
     async def plan(self, request: Request) -> Response:
         """Not having anything to train on is a conflict with what there is."""
         asked, recipe = await self._desk.asked(request.body, _requester(request), self._current)
-        found = await self._planner.look(asked, recipe)
+        found = await self._look(asked, recipe)
         state = self._state(found.there, recipe)
         if found.snapshot is None:
             raise Conflict(f"Not ready to train: {_both(state, found.nothing)}")
@@ -227,9 +228,16 @@ class Training:
 
     async def _missing(self, request: TrainingRequest, recipe: Recipe) -> str | None:
         """What this way to train needs and there is not."""
-        found = await self._planner.look(request, recipe)
+        found = await self._look(request, recipe)
         state = self._state(found.there, recipe)
         return None if state.ready and not found.nothing else _both(state, found.nothing)
+
+    async def _look(self, request: TrainingRequest, recipe: Recipe) -> Preview:
+        """What a job would find; a source or a start that is not there is the request's fault."""
+        try:
+            return await self._planner.look(request, recipe)
+        except Misuse as error:
+            raise Rejected(Reason.SCHEMA, str(error)) from None
 
     def _state(self, there: Learnable, recipe: Recipe) -> Readiness:
         """Whether that is enough for a job of this recipe, by the rule that the trigger has."""

@@ -133,7 +133,7 @@ def read_outcome(told: Any) -> Stated:
     """Status and share, as far as they can be read.
 
     >>> read_outcome({"score": 0.7, "source": "tests"})
-    Stated(status=None, share=0.7, notes=(), source='tests')
+    Stated(status=None, share=0.7, notes=(), source='tests', doubtful=False)
     >>> read_outcome({"outcom": "completed"}).notes
     ('`outcom` is not known there', 'it does not say how it went')
     """

@@ -396,18 +396,14 @@ class Loop:
             sweep=self.upkeep.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
         )  # fmt: skip
-        judging = Judging(
-            self.scoring.rewards, self.scoring.outcomes, self.redactor, clock=self._clock
-        )
         training = Training(
-            self.desk,
-            self.trigger,
-            self.jobs,
-            self.models,
-            self.signals,
-            self.workshop.planner,
+            self.desk, self.trigger, self.jobs, self.models, self.signals, self.workshop.planner,
             clock=self._clock,
-        )
+        )  # fmt: skip
+        judging = Judging(
+            self.scoring.rewards, self.scoring.outcomes, self.redactor, clock=self._clock,
+            ready=training.ready,
+        )  # fmt: skip
         routes = [
             *judging.routes(),
             *training.routes(),

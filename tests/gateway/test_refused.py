@@ -203,14 +203,15 @@ async def test_after_every_poison_an_honest_episode_is_recorded_and_its_feedback
                 word = {"metric_name": "ok", "value": True, "episode_id": name}
                 assert (await gateway.client("POST", "/feedback", word))[0] == 200
 
-            deep = b'{"outcome": %s}' % nested(600).encode()
+            deep = b'{"metadata": {"environment": %s}}' % nested(600).encode()
             large = "word " * (9 * MEGABYTE // 5)
             told = await asyncio.gather(ended("large", large), ended("deep", body=deep))
             assert [status for status, _ in told] == [413, 400]
             assert "cannot be recorded" in told[0][1]["error"]["message"]
             await works("after")
-            huge = b'{"outcome": {"status": "completed", "n": 1%s}}' % (b"0" * 400)
-            for number, body in enumerate((deep, huge, b'{"outcome": {"status": 7}}')):
+            huge = b'{"metadata": {"environment": 1%s}}' % (b"0" * 400)
+            outcome = b'{"outcome": %s}' % nested(600).encode()
+            for number, body in enumerate((deep, huge, outcome)):
                 status, _ = await ended(f"poison-{number}", body=body)
                 assert status in {200, 400, 422}
             (keeper,) = family(gateway.popen.pid)

@@ -6,6 +6,7 @@ from tests.learn.school import learn
 pytestmark = [pytest.mark.learn, pytest.mark.live]
 
 
+@pytest.mark.slow
 async def test_grpo_learns_the_rule_from_what_agents_did(data, bases):
     scores, school = await learn(data, bases, "grpo", rounds=3)
     assert scores[0] < 0.45
@@ -29,6 +30,7 @@ async def test_a_loop_in_which_nobody_set_a_knob_learns_round_after_round(data, 
     assert "tiny" not in newest, "the last round trains on what its own parent did"
 
 
+@pytest.mark.slow
 async def test_dpo_learns_from_pairs_of_attempts_at_the_same_task(data, bases):
     scores, _ = await learn(data, bases, "dpo", rounds=2)
     assert scores[-1] >= scores[0] + 0.25, scores

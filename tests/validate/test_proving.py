@@ -268,14 +268,16 @@ async def test_a_score_that_is_no_number_fails_and_is_told_so_again(make):
 async def test_a_suite_that_cannot_be_had_fails_and_can_be_tried_again(make, tmp_path):
     path = tmp_path / "mine.jsonl"
     config = ValidateConfig(suites=("mine", "safety_toxicity"), files={"mine": str(path)})
+    task = msgspec.json.encode(tasks_of("data_analysis")[0])
+    path.write_bytes(task)
     async with Endpoint() as models, make(models, config) as prover:
+        path.unlink()
         with pytest.raises(Transient, match="cannot be read"):
             await prover.proving.prove("new", "old", run_id="run-1")
         row, _ = await prover.proving.look("run-1")
         assert (row.state, row.report) == ("failed", None)
         assert "cannot be read" in row.sentence
-        task = tasks_of("data_analysis")[0]
-        path.write_bytes(msgspec.json.encode(task))
+        path.write_bytes(task)
         report = await prover.proving.prove("new", "old", run_id="run-1")
     assert report.suites[0].name == "mine"
 

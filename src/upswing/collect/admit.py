@@ -9,7 +9,7 @@ Both doors, HTTP and NATS, come through here, so a trajectory means the same at 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
@@ -21,6 +21,8 @@ import msgspec
 
 from upswing.collect.enrich import enrich
 from upswing.contracts import Feedback, Trajectory, canonical, decode, decode_trajectory
+from upswing.dataset.outcome import unread
+from upswing.dataset.truth import unread_truth
 from upswing.errors import Reason, Rejected
 from upswing.ports import Admitted, AdmittedFeedback
 from upswing.redact import RedactionFailed, Redactor
@@ -45,6 +47,8 @@ class Admission:
 
     admitted: Admitted
     findings: int
+    unread: str = ""
+    """Which part of what it says of its success is not understood, and what can be written."""
 
     @property
     def redacted(self) -> bool:
@@ -63,7 +67,14 @@ def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
         clean = redact_trajectory(tree, redactor)
     body = canonical(clean.tree)
     admitted = enrich(trajectory, clean.tree, body, sha256(body).digest(), limits.window_hours)
-    return Admission(admitted, clean.findings)
+    return Admission(admitted, clean.findings, _unread(tree["metadata"]))
+
+
+def _unread(metadata: Mapping[str, Any]) -> str:
+    """What is right may have any form that a judge can read; one with a `kind` is for a check."""
+    truth = metadata.get("ground_truth")
+    meant = isinstance(truth, Mapping) and "kind" in truth
+    return unread(metadata.get("outcome")) or (unread_truth(truth) if meant else "")
 
 
 def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[AdmittedFeedback, int]:

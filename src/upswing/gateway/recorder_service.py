@@ -28,7 +28,7 @@ from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Kept, Price, write_frame
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Keeper
-from upswing.gateway.record import FROM_CLIENT
+from upswing.gateway.said import FROM_CLIENT, Said, said_of
 
 log = logging.getLogger(__name__)
 _BATCH_COUNT, _BATCH_BYTES = 64, 2 * 1024 * 1024
@@ -86,6 +86,8 @@ class Recorder:
         self._sending = 0
         self._ended: OrderedDict[str, Waiting | Kept] = OrderedDict()
         """By principal and episode id."""
+        self._said: dict[str, Said] = {}
+        """What was said of them."""
         self.backlog_bytes = 0
         self._wake = asyncio.Event()
         self.counts = Counts()
@@ -116,9 +118,12 @@ class Recorder:
         self.catch_up()
         self.book.remove(episode)
         ended = self._ended_as(episode, why)
-        self._ended[f"{episode.principal}\0{episode.episode_id}"] = ended
+        key = f"{episode.principal}\0{episode.episode_id}"
+        self._ended[key] = ended
+        self._said[key] = _said(episode, why)
         while len(self._ended) > _REMEMBERED:
-            self._ended.popitem(last=False)
+            oldest, _ = self._ended.popitem(last=False)
+            del self._said[oldest]
         return ended
 
     def _ended_as(self, episode: Episode, why: str) -> Waiting | Kept:
@@ -154,6 +159,10 @@ class Recorder:
     def fate(self, principal: str, episode_id: str) -> Waiting | Kept | None:
         """What became of an episode that has ended."""
         return self._ended.get(f"{principal}\0{episode_id}")
+
+    def said(self, principal: str, episode_id: str) -> Said:
+        """What was said of an episode that has ended."""
+        return self._said[f"{principal}\0{episode_id}"]
 
     async def durable(self, ended: Waiting | Kept, seconds: float) -> Kept | None:
         """What became of it, as soon as that is certain; None when it takes longer."""
@@ -300,6 +309,14 @@ class Recorder:
                 return False
             await asyncio.sleep(0.01)
         return True
+
+
+def _said(episode: Episode, why: str) -> Said:
+    try:
+        return said_of(episode.about, episode.outcome, why)
+    except Exception:  # what a client says may be anything; the episode itself is refused for it
+        log.exception("what was said of an episode is odd", extra={"action": "unreadable"})
+        return said_of({}, None, why)
 
 
 def _given_up(waiting: Waiting, reason: Reason, detail: str) -> Refusal:

@@ -4,7 +4,8 @@
 |----------------------------------------|---------------------------------------------------------|
 | ids of trajectory, times, turn ids,    | stay: they are fixed in form, and reading them together |
 | `type` and the like                    | with the texts around would only mislead                |
-| `agent_id`, `session_id`, `user_id`    | stay, or become a pseudonym when they hold something    |
+| `agent_id`, `session_id`, `user_id`,   | stay, or become a pseudonym when they hold something:   |
+| `task_id`, `scenario_id`               | a placeholder would make two tasks the same one         |
 | `metadata.tokens`                      | spell the text before redaction: kept up to the first   |
 |                                        | turn that redaction changes                             |
 | everything else                        | redacted                                                |
@@ -27,7 +28,11 @@ _FIXED_IN_PART = {
     "result": ("success", "execution_time_ms"),
 }
 _FIXED_IN_FEEDBACK = ("feedback_id", "timestamp", "trajectory_id", "type")
-_NAMES = {"agent_id": "agent", "session_id": "session", "user_id": "user"}
+_NAMES = {
+    "agent_id": "agent", "session_id": "session", "user_id": "user",
+    "task_id": "task", "scenario_id": "task",
+}  # fmt: skip
+"""A scenario may be called like its task, and stays called like it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,17 @@ def redact_trajectory(tree: Tree, redactor: Redactor) -> Clean:
     ]
     fixed = {key: tree[key] for key in _FIXED}
     names = _pseudonyms(tree, outcome.value)
+    task = outcome.value["task_context"]
+    context = {**task, **_pseudonyms(tree["task_context"], task)}
     return Clean(
-        {**outcome.value, **fixed, **names, "turns": turns, "metadata": about},
+        {
+            **outcome.value,
+            **fixed,
+            **names,
+            "turns": turns,
+            "task_context": context,
+            "metadata": about,
+        },
         len(outcome.findings),
     )
 
@@ -116,7 +130,7 @@ def _still_true(tokens: list[Any], turns: list[Tree], findings: Any) -> list[Any
     changed = [
         turns[finding.path[1]]["turn_id"] if finding.path[0] == "turns" else 0
         for finding in findings
-        if finding.path[0] in {"turns", "task_context"}
+        if finding.path[0] in {"turns", "task_context"} and finding.path[1:] != ("task_id",)
     ]
     first = min(changed, default=None)
     return [part for part in tokens if first is None or part["turn_id"] < first]

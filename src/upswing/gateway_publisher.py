@@ -99,26 +99,42 @@ class Publisher:
 
     async def _drain(self) -> None:
         while self._spool and (entries := self._spool.peek(_DRAIN_COUNT, _DRAIN_BYTES)):
-            kind = entries[0].kind
-            if self._hopeless(entries[0]):
-                self._spool.remove(entries[:1])
+            kind, named = entries[0].kind, self._sendable(entries)
+            if not named:
+                self._give_up(entries[0])
                 continue
-            named = [(msgspec.json.decode(e.body)[_PLACES[kind][1]], e.body) for e in entries]
             sent = await self._send(kind, named)
             count = sent.index(False) if False in sent else len(sent)
             self._spool.remove(entries[:count])
-            if kind is Kind.DEAD and not count and not self.away:  # the others must not wait for it
-                log.error("the bus takes no dead letters of a gateway", extra={"action": "no_letter"})  # fmt: skip
-                self._spool.remove(entries)
-            elif count < len(entries):
+            if kind is Kind.DEAD and not count and not self.away:
+                self._give_up(entries[0])
+            elif count < len(named):
                 return
 
-    def _hopeless(self, entry: Entry) -> bool:
-        """Spooled before the bus was known, and larger than it takes: all others would wait behind it."""
-        if not self._too_large(entry.body):
-            return False
+    def _sendable(self, entries: Sequence[Entry]) -> list[tuple[str, bytes]]:
+        """Up to the first one that is spoilt, or larger than the bus takes."""
+        named: list[tuple[str, bytes]] = []
+        for entry in entries:
+            name = _name_of(entry)
+            if name is None or self._too_large(entry.body):
+                break
+            named.append((name, entry.body))
+        return named
+
+    def _give_up(self, entry: Entry) -> None:
+        """It can never be published, and all others would wait behind it."""
         log.error(
-            "a %s of %d bytes is larger than the bus takes and is given up", entry.kind,
-            len(entry.body), extra={"action": "too_large"},
+            "a spooled %s of %d bytes cannot be published and is given up", entry.kind,
+            len(entry.body), extra={"action": "given_up"},
         )  # fmt: skip
-        return True
+        if self._spool:
+            self._spool.remove([entry])
+
+
+def _name_of(entry: Entry) -> str | None:
+    """Its id; None when the file was spoilt."""
+    try:
+        name = msgspec.json.decode(entry.body)[_PLACES[entry.kind][1]]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and name.isprintable() else None

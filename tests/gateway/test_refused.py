@@ -24,8 +24,13 @@ from upswing.errors import Transient
 from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import write_frame
 from upswing.gateway.plan import write_plan
+from upswing.gateway.worker import Clean
 from upswing.gateway_keeper import Setup
+from upswing.gateway_publisher import Publisher
 from upswing.gateway_runtime import ChildKeeper
+from upswing.sdk.logs import Entry, Kind
+from upswing.sdk.spool import Spool
+from upswing.together import end
 
 pytestmark = pytest.mark.live
 MEGABYTE = 1024 * 1024
@@ -277,3 +282,28 @@ async def test_a_gateway_without_one_of_its_tasks_says_so_and_ends(tmp_path):
         told = (tmp_path / "log").read_text()
         assert code == 1, told
         assert "recording lane 0 broke" in told
+
+
+async def test_what_is_spoilt_in_the_spool_or_too_large_for_the_bus_holds_up_nobody(
+    tmp_path, caplog
+):
+    sound = [json.dumps({"trajectory_id": str(uuid4()), "n": n}).encode() for n in range(3)]
+    large = json.dumps({"trajectory_id": str(uuid4()), "filler": "x" * 9 * MEGABYTE}).encode()
+    spool = Spool(tmp_path / "spool", "gateway-1", 64 * MEGABYTE)
+    (tmp_path / "spool").mkdir()
+    for body in (b"[]", sound[0], b'{"trajectory_id": 7}', sound[1], large, b"{", sound[2]):
+        spool.append(Entry(Kind.TRAJECTORY, body))
+    spool.close()
+    async with nats(tmp_path / "nats") as server:
+        publisher = Publisher(server.url(GATEWAY), str(tmp_path / "spool"), 64 * MEGABYTE)
+        running = asyncio.create_task(publisher.run())
+        try:
+
+            async def there():
+                return [each["n"] for each in await published(server.url(OPERATOR))] == [0, 1, 2]
+
+            await until(there)
+            assert (await publisher.publish(Kind.TRAJECTORY, [Clean("x", large)])) == ["refused"]
+        finally:
+            await end([running])
+        assert caplog.text.count("cannot be published and is given up") == 4

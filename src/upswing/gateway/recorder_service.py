@@ -103,7 +103,11 @@ class Recorder:
         """Enter into the book what has been heard since."""
         inbox, self._inbox = self._inbox, []
         for episode, heard in inbox:
-            self.book.add(episode, heard)
+            try:
+                self.book.add(episode, heard)
+            except Exception:  # the next answer has to be entered; this episode has a gap
+                episode.gap = True
+                log.exception("an answer cannot be entered", extra={"action": "unreadable"})
 
     # --- ends ------------------------------------------------------------------------------------
 

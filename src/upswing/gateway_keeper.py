@@ -73,6 +73,7 @@ class Keeper:
     async def run(self) -> None:
         """Until there are no more questions, or something of it breaks."""
         await helped(self._listen(), publisher=self._publisher.run(), writer=self._write())
+        await self._publisher.close()
 
     async def _listen(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -168,21 +169,22 @@ async def serve() -> None:
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     asked = await read(reader)
-    if asked is not None:
-        await Keeper(msgspec.msgpack.decode(asked[1], type=Setup), reader).run()
-
-
-def main() -> int:
-    """0 when there are no more questions, 1 when it broke: the log says how."""
-    with contextlib.suppress(OSError):
-        os.nice(_NICE)
+    if asked is None:
+        return
     try:
-        asyncio.run(serve())
+        await Keeper(msgspec.msgpack.decode(asked[1], type=Setup), reader).run()
     except Exception:
         log.exception("the recorder broke", extra={"action": "broke"})
-        return 1
-    return 0
+        logging.shutdown()
+        os._exit(1)  # at once: a connection to the bus might not let go, and nothing here is lost
+
+
+def main() -> None:
+    """Until there are no more questions. When something of it breaks, the log says what, and it ends."""
+    with contextlib.suppress(OSError):
+        os.nice(_NICE)
+    asyncio.run(serve())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,6 +9,7 @@ larger than the bus takes ──────────────────
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ _PLACES = {
 }
 """The subject of each kind, and where its id stands."""
 _RETRY_SECONDS = 0.5
+_GOODBYE_SECONDS = 1.0
 _DRAIN_COUNT, _DRAIN_BYTES = 200, 4 * 1024 * 1024
 
 
@@ -59,6 +61,13 @@ class Publisher:
             except Transient as error:
                 log.debug("%s", error)
             await asyncio.sleep(_RETRY_SECONDS)
+
+    async def close(self) -> None:
+        """Hang up; a bus that does not let go is left."""
+        if self._bus is not None:
+            with contextlib.suppress(TimeoutError, OSError):
+                async with asyncio.timeout(_GOODBYE_SECONDS):
+                    await self._bus.close()
 
     @property
     def away(self) -> bool:

@@ -41,4 +41,4 @@ if __name__ == "__main__":
     _faulty(Publisher, "_drain", "publisher")  # its task looks into the spool twice a second
     _faulty(Publisher, "publish", "answer")
     Keeper._write = _writes
-    sys.exit(gateway_keeper.main())
+    gateway_keeper.main()

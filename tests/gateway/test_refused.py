@@ -306,4 +306,5 @@ async def test_what_is_spoilt_in_the_spool_or_too_large_for_the_bus_holds_up_nob
             assert (await publisher.publish(Kind.TRAJECTORY, [Clean("x", large)])) == ["refused"]
         finally:
             await end([running])
+            await publisher.close()
         assert caplog.text.count("cannot be published and is given up") == 4

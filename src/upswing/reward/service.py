@@ -8,6 +8,8 @@ transaction or nothing:
 | new ones       | trajectories after ours    | first revisions, their raw scores, how far we are  |
 | late words     | feedback after ours        | the next revision where the opinion changed        |
 | ended windows  | groups that nobody judged  | the next revision with the judge's score beside it |
+
+A row that cannot be scored is set aside and buried (`upswing.aside`) before the cursor passes it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from upswing.aside import Burial
 from upswing.contracts import Feedback, Reward, Trajectory, decode_trajectory
 from upswing.contracts.reward import Component
 from upswing.errors import Transient
@@ -41,6 +44,7 @@ from upswing.reward.stats import Statistics
 from upswing.reward.total import rescored, revise
 
 log = logging.getLogger(__name__)
+STAGE = "reward"
 BATCH = 100
 """Trajectories of one round: few enough to publish the first while the next arrive."""
 _GIVE_WAY_SECONDS = 0.4
@@ -121,7 +125,9 @@ class Rewarder:
         lint_seconds: float = 0.3,
         crowded: Callable[[], bool] = lambda: False,
         published: Callable[[], None] = lambda: None,
+        burial: Burial | None = None,
     ) -> None:
+        self._burial = burial or Burial()
         self._trajectories = trajectories
         self._store = store
         self._rules = rules
@@ -144,13 +150,14 @@ class Rewarder:
 
     async def run(self) -> None:
         """For ever; a store that is away is waited for."""
+        self.forget()
         while True:
             self._woken.clear()
             try:
                 busy = await self.round()
             except Transient as error:
                 log.warning("%s", error, extra={"action": "reward"})
-                self._at = None  # what was in memory may be ahead of the store: read it anew
+                self.forget()
                 await asyncio.sleep(0.5)
                 continue
             if self._crowded():
@@ -161,6 +168,10 @@ class Rewarder:
                 await asyncio.wait_for(self._woken.wait(), _POLL_SECONDS)
             except TimeoutError:
                 continue
+
+    def forget(self) -> None:
+        """What is in memory may be ahead of the store: read it anew."""
+        self._at = None
 
     async def round(self) -> bool:
         """One round; true when there may be more to do at once."""
@@ -191,23 +202,15 @@ class Rewarder:
         words = await self._store.words_for(
             [(r.admitted.trajectory_id, r.admitted.episode_id, r.admitted.user_id) for r in rows]
         )
-        work = await asyncio.gather(*(self._prepared(row) for row in rows))
-        batch = []
-        for each in work:
-            said = words[each.row.admitted.trajectory_id]
-            assessed = assess(
-                each.row,
-                each.trajectory,
-                said,
-                each.lint,
-                self._memory,
-                self._rules,
-                now=self._clock(),
-            )
-            self._memory.push(assessed)
-            self._note(assessed)
-            batch.append(_new(each.row, assessed))
-        await self._store.publish(batch, cursor=rows[-1].seq, now=self._clock())
+        readable = self._burial.aside.sound(
+            STAGE, "trajectories", rows, _decoded, key=_name_of, raw=_body_of
+        )
+        work = await asyncio.gather(*(self._prepared(*each) for each in readable))
+        batch = self._burial.aside.sound(
+            STAGE, "trajectories", work, lambda each: self._assessed(each, words),
+            key=lambda each: _name_of(each.row), raw=lambda each: _body_of(each.row),
+        )  # fmt: skip
+        await self._publish(batch, rows)
         self._at = rows[-1].seq
         now = self._clock()
         for row in rows:
@@ -215,8 +218,38 @@ class Rewarder:
         self._published()
         return len(rows) == BATCH
 
-    async def _prepared(self, row: StoredTrajectory) -> _Work:
-        trajectory = decode_trajectory(row.admitted.body)
+    def _assessed(self, work: _Work, words: Mapping[str, Sequence[Feedback]]) -> NewReward:
+        said, now = words[work.row.admitted.trajectory_id], self._clock()
+        assessed = assess(
+            work.row, work.trajectory, said, work.lint, self._memory, self._rules, now=now
+        )
+        self._memory.push(assessed)
+        self._note(assessed)
+        return _new(work.row, assessed)
+
+    async def _publish(self, batch: Sequence[NewReward], rows: Sequence[StoredTrajectory]) -> None:
+        """All in one step; one by one, where the store cannot keep one of them."""
+        await self._burial.bury()
+        last = rows[-1].seq
+        try:
+            await self._store.publish(batch, cursor=last, now=self._clock())
+        except Transient:
+            raise
+        except Exception:
+            log.exception("a reward cannot be kept", extra={"action": "reward_refused"})
+            by_seq = {row.seq: row for row in rows}
+
+            async def alone(new: NewReward) -> None:
+                await self._store.publish([new], cursor=new.trajectory_seq, now=self._clock())
+
+            await self._burial.each(
+                STAGE, "trajectories", batch, alone, key=lambda new: new.reward.trajectory_id,
+                raw=lambda new: _body_of(by_seq[new.trajectory_seq]),
+            )  # fmt: skip
+            await self._store.publish([], cursor=last, now=self._clock())
+            await self._remember()  # without those that were not kept
+
+    async def _prepared(self, row: StoredTrajectory, trajectory: Trajectory) -> _Work:
         if self._lint is None or is_reported(trajectory):
             return _Work(row, trajectory, None)
         return _Work(row, trajectory, await self._linted(python_code(trajectory)))
@@ -253,8 +286,9 @@ class Rewarder:
             if word.trajectory_id is not None:
                 heard[word.trajectory_id] = word
             last = word.seq
-        for word in heard.values():
-            await self._revise(word)
+        await self._burial.each(
+            STAGE, "feedback", heard.values(), self._revise, key=lambda word: word.seq
+        )
         if last > self._heard:
             await self._trajectories.move_cursor("feedback", last)
             self._heard = last
@@ -299,11 +333,26 @@ class Rewarder:
 
     async def chores(self) -> None:
         """The slow things: means per model, and words whose trajectory never came."""
-        for each in await self._store.model_totals():
-            mean = fair_mean(each.values)
-            if mean is not None:
-                self._metrics.model_mean.labels(each.model).set(mean)
+        totals = await self._store.model_totals()
+        self._burial.aside.sound(STAGE, "scored", totals, self._tell_mean, key=lambda e: e.model)
         await self._store.forget_waiting(self._clock() - _WAITING_DAYS, _MOST_WAITING)
+
+    def _tell_mean(self, each: ModelValues) -> None:
+        mean = fair_mean(each.values)
+        if mean is not None:
+            self._metrics.model_mean.labels(each.model).set(mean)
+
+
+def _decoded(row: StoredTrajectory) -> tuple[StoredTrajectory, Trajectory]:
+    return row, decode_trajectory(row.admitted.body)
+
+
+def _name_of(row: StoredTrajectory) -> str:
+    return row.admitted.trajectory_id
+
+
+def _body_of(row: StoredTrajectory) -> bytes:
+    return row.admitted.body
 
 
 def _new(row: StoredTrajectory, assessed: Assessed) -> NewReward:

@@ -19,6 +19,7 @@ of an answer is not kept, because it would quote a user.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -32,6 +33,7 @@ from upswing.dataset.task import is_continuous
 from upswing.validate.pin import situation, tools_at_hand
 from upswing.validate.task import AnyCheck, Exact, Facts, Number, Pinned, Task
 
+log = logging.getLogger(__name__)
 MOST = 200
 """Tasks, the newest."""
 _LONGEST = 500
@@ -50,7 +52,12 @@ def harvest(
     for task_id, trajectory in trajectories:
         if len(found) >= most or not task_id or task_id in found or not held_out(task_id):
             continue
-        task = task_of(trajectory, task_id)
+        try:
+            task = task_of(trajectory, task_id)
+        except Exception:
+            told = "%s is no task to measure with"
+            log.exception(told, trajectory.trajectory_id, extra={"action": "alert"})
+            continue
         if task is not None:
             found[task_id] = task
     return tuple(found.values())

@@ -93,10 +93,7 @@ class Upkeep:
         """Erase doomed copies; how many messages and archive copies still wait."""
         messages = await self._users.doomed()
         try:
-            for stream, seq in messages:
-                await self._bus.erase_messages(stream, [seq])
-                self._metrics.erased()
-                await self._users.gone([(stream, seq)])
+            await self._burial.each("upkeep", "carried", messages, self._erase)
         except Transient as error:
             log.warning("%s", error, extra={"action": "sweep"})
         copies = await self._users.archived_copies()
@@ -105,6 +102,12 @@ class Upkeep:
         except Transient as error:
             log.warning("%s", error, extra={"action": "sweep"})
         return len(await self._users.doomed()), len(await self._users.archived_copies())
+
+    async def _erase(self, message: tuple[str, int]) -> None:
+        stream, seq = message
+        await self._bus.erase_messages(stream, [seq])
+        self._metrics.erased()
+        await self._users.gone([message])
 
     async def _sweep_archive(self, copies: Sequence[ArchivedCopy]) -> None:
         hours = {copy.stored.replace(minute=0, second=0, microsecond=0) for copy in copies}

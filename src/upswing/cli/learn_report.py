@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from upswing.cli.training import printable, read
+from upswing.contracts.steps import number
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
-    from upswing.adapters.sql.database import Database
+    from upswing.adapters.sql.database import Database, Row
     from upswing.contracts.validation import Interval
 
 _INK = "#2f6fb0"
@@ -95,10 +96,10 @@ async def gather(database: Database) -> History:
     jobs, models = Jobs(database), Models(database)
     rollouts, validations = Rollouts(database), Validations(database)
     rows = await database.read(lambda tx: tx.rows(_EARNED))
-    earned = {row[0]: Earned(int(row[1]), float(row[2]), row[3]) for row in rows}
+    earned = dict(database.aside.sound("report", "scored", rows, _earned_of))
     incidents = await rollouts.incidents(1000)
     cycles: list[Cycle] = []
-    for number, job in enumerate(reversed(await jobs.list(limit=1000)), 1):
+    for place, job in enumerate(reversed(await jobs.list(limit=1000)), 1):
         about = job.status.metadata if isinstance(job.status.metadata, dict) else {}
         model = await models.by_job(job.job_id)
         name = model.model_id if model else None
@@ -106,12 +107,12 @@ async def gather(database: Database) -> History:
         report = run.report if run else None
         reasons = [each.sentence for each in incidents if each.model_id == name] if name else []
         cycles.append(Cycle(
-            number, job.job_id, job.created, job.request.training_config.algorithm, job.state,
+            place, job.job_id, job.created, job.request.training_config.algorithm, job.state,
             _number(job.status.resource_usage, "total_training_time_seconds"),
-            dict(about.get("policy_versions") or {}), int(about.get("examples") or 0),
-            int(about.get("groups") or 0) - int(about.get("groups_without_variance") or 0),
+            _shares(about.get("policy_versions")), _count(about.get("examples")),
+            _count(about.get("groups")) - _count(about.get("groups_without_variance")),
             name, model.parent if model else None, model.state if model else None,
-            str(about.get("stopped") or ""), about.get("kl_from_parent"),
+            str(about.get("stopped") or ""), number(about.get("kl_from_parent")),
             _pair(about.get("holdout_reward")),
             _interval(report.improvement) if report else None,
             report.word if report else "",
@@ -123,7 +124,22 @@ async def gather(database: Database) -> History:
 
 
 def _pair(value: Any) -> tuple[float | None, float | None]:
-    return (value[0], value[1]) if isinstance(value, list) and len(value) == 2 else (None, None)
+    if not isinstance(value, list) or len(value) != 2:
+        return None, None
+    return number(value[0]), number(value[1])
+
+
+def _count(value: Any) -> int:
+    return int(number(value) or 0)
+
+
+def _shares(value: Any) -> dict[str, float]:
+    told = value.items() if isinstance(value, dict) else ()
+    return {str(name): share for name, each in told if (share := number(each)) is not None}
+
+
+def _earned_of(row: Row) -> tuple[str, Earned]:
+    return str(row[0]), Earned(int(row[1]), float(row[2]), number(row[3]))
 
 
 def _interval(found: Interval | None) -> tuple[float, float, float] | None:

@@ -222,14 +222,14 @@ class Ledger:
         """What a rollout has shown; what cannot be read it has to show again."""
         body = await self.world.store.record(rollout_id)
         found = self.world.burial.aside.sound(
-            STAGE,
-            "evidence",
-            [body],
-            read_record,
-            key=lambda _: rollout_id,
-            raw=lambda _: body or b"",
-        )
-        return found[0] if found else await self._anew(rollout_id)
+            STAGE, "evidence", [body], read_record,
+            key=lambda _: rollout_id, raw=lambda _: body or b"",
+        )  # fmt: skip
+        rollout = _find(self.standing, rollout_id)
+        unseen = rollout is not None and rollout.state is State.RAMPING
+        if found and not (unseen and found[0].evidence is None and body is not None):
+            return found[0]
+        return await self._anew(rollout_id)
 
     async def _anew(self, rollout_id: str) -> Record:
         """Whoever has traffic is looked at from now on, as if it had just begun."""

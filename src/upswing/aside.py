@@ -42,8 +42,9 @@ _KNOWN = 100_000
 """Rows that are remembered, so that a stage that meets one every second says so once."""
 _TRACE = 3000
 """Characters of a traceback that are kept, the last ones."""
-_WAITING = 10_000
-"""Rows that wait for their burial at most, where nobody can bury; they are in the log."""
+_WAITING, _HELD_BYTES = 10_000, 64 * 1024 * 1024
+"""Rows that wait for their burial at most, where nobody can bury, and of how many bytes: beyond that
+they lose their text, or are in the log only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class BadRow:
     place: str
     """Table and key, or stream and number."""
     raw: bytes
+    sha256: str
     error: Rejected
 
 
@@ -85,6 +87,7 @@ class Aside:
         self._lock = threading.Lock()
         self._known: OrderedDict[UUID, None] = OrderedDict()
         self._waiting: dict[UUID, BadRow] = {}
+        self._held = 0
         self.count: Callable[[str, str], None] = lambda _stage, _reason: None
 
     def sound(
@@ -110,8 +113,8 @@ class Aside:
 
     def note(self, stage: str, table: str, key: str, raw: bytes, error: Exception) -> None:
         """Tell and count a row that cannot be read, and keep it for its burial."""
-        place = f"{table}/{key[:200]}"
-        dead_id = uuid5(NAMESPACE_URL, _plain(f"{stage} {place} {sha256(raw).hexdigest()}"))
+        place, digest = f"{table}/{key[:200]}", sha256(raw).hexdigest()
+        dead_id = uuid5(NAMESPACE_URL, _plain(f"{stage} {place} {digest}"))
         told = error if isinstance(error, Rejected) else _unreadable(error)
         with self._lock:
             if dead_id in self._known:
@@ -120,7 +123,9 @@ class Aside:
             if len(self._known) > _KNOWN:
                 self._known.popitem(last=False)
             if len(self._waiting) < _WAITING:
-                self._waiting[dead_id] = BadRow(dead_id, stage, place, raw, told)
+                kept = raw if self._held + len(raw) <= _HELD_BYTES else b""
+                self._held += len(kept)
+                self._waiting[dead_id] = BadRow(dead_id, stage, place, kept, digest, told)
         self.count(stage, told.reason.value)
         log.error(
             "%s sets %s aside: %s", stage, place, type(error).__name__,
@@ -134,7 +139,8 @@ class Aside:
 
     def buried(self, row: BadRow) -> None:
         with self._lock:
-            self._waiting.pop(row.dead_id, None)
+            if self._waiting.pop(row.dead_id, None):
+                self._held -= len(row.raw)
 
 
 class Refused(Protocol):
@@ -204,7 +210,17 @@ class Burial:
             raise
         except Exception:
             log.exception("%s is buried without its text", row.place, extra={"action": "alert"})
-            await store.bury(_letter(row, row.error.reason.value, None, now), stage=row.stage)
+            await _bare(row, store, now)
+
+
+async def _bare(row: BadRow, store: KeepsDead, now: datetime) -> None:
+    """Place and reason alone; a row that cannot even be buried so is in the log, and holds up nobody."""
+    try:
+        await store.bury(_letter(row, row.error.reason.value, None, now), stage=row.stage)
+    except Transient:
+        raise
+    except Exception:
+        log.exception("%s cannot be buried", row.place, extra={"action": "alert"})
 
 
 def _letter(row: BadRow, detail: str, payload: str | None, now: datetime) -> DeadLetter:
@@ -216,7 +232,7 @@ def _letter(row: BadRow, detail: str, payload: str | None, now: datetime) -> Dea
         detail=_plain(detail),
         deliveries=1,
         payload=UNSET if payload is None else _plain(payload),
-        sha256=sha256(row.raw).hexdigest(),
+        sha256=row.sha256,
     )
 
 

@@ -198,7 +198,7 @@ def _cells(path: Path) -> Iterator[Cell]:
     for line in raw.split(b"\n"):
         try:
             yield msgspec.json.decode(line, type=Cell)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
 
 
@@ -212,7 +212,7 @@ def _scores(path: Path) -> dict[str, float]:
     for line in raw.split(b"\n"):
         try:
             name, score = msgspec.json.decode(line, type=tuple[str, float])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if 0 <= score <= 1:
             found[name] = score

@@ -37,7 +37,8 @@ from upswing.deploy.journal import STAGE, Inputs, Stepped, decide, kind_of
 from upswing.deploy.metrics import DeployMetrics
 from upswing.deploy.moves import model_moves
 from upswing.deploy.policy import DeployPolicy
-from upswing.deploy.record import Record, Tallies, begin_record, begin_watching, note_share
+from upswing.deploy.reading_service import begun_anew, readable
+from upswing.deploy.record import Record, Tallies, note_share
 from upswing.deploy.record import read as read_record
 from upswing.deploy.record import row_of as record_row
 from upswing.deploy.rollout import Rollout, step
@@ -46,13 +47,12 @@ from upswing.deploy.standing import (
     after_change,
     baseline_alone,
     beside,
-    decoded,
     plan_of,
     row_of,
     shares,
     standing_of,
 )
-from upswing.deploy.states import ACTIVE, Model
+from upswing.deploy.states import ACTIVE
 from upswing.deploy.states import Rollout as State
 from upswing.errors import Transient
 from upswing.ports import Decision, ModelRow
@@ -65,8 +65,6 @@ from upswing.ports_rollout import (
     Leader,
     ModelMove,
     NewModel,
-    RolloutRow,
-    Rows,
     Serving,
     Store,
     Superseded,
@@ -183,32 +181,14 @@ class Ledger:
 
     async def read(self) -> Standing:
         """How everything stands, from the rows."""
-        self.standing = standing_of(self._readable(await self.world.store.standing()), self.base)
+        rows = await self.world.store.standing()
+        self.standing = standing_of(readable(rows, self.world.burial.aside), self.base)
         self._withdrawn = {
             name: back
             for name, back in self._withdrawn.items()
             if back.holds(_find(self.standing, name))
         }
         return self.standing
-
-    def _readable(self, rows: Rows) -> Rows:
-        """Without those that nobody can read: they are set aside, and the rest goes on."""
-
-        def rollout(row: RolloutRow) -> RolloutRow:
-            decoded(row)
-            return row
-
-        def model(row: ModelRow) -> ModelRow:
-            Model(row.state)
-            return row
-
-        aside = self.world.burial.aside
-        rollouts = aside.sound(
-            STAGE, "rollouts", rows.rollouts, rollout,
-            key=lambda row: row.rollout_id, raw=lambda row: row.body,
-        )  # fmt: skip
-        models = aside.sound(STAGE, "models", rows.models, model, key=lambda row: row.model_id)
-        return Rows(tuple(rollouts), tuple(models))
 
     async def know(self, model_id: str) -> ModelRow | None:
         """A model that may have been over long ago becomes part of the picture."""
@@ -233,20 +213,15 @@ class Ledger:
 
     async def _anew(self, rollout_id: str) -> Record:
         """Whoever has traffic is looked at from now on, as if it had just begun."""
-        rollout, record = _find(self.standing, rollout_id), Record()
+        rollout = _find(self.standing, rollout_id)
         if rollout is None:
-            return record
+            return Record()
         tallies, newest = await self.tallies(), await self.world.store.newest()
-        limits, lead = self.policy.limits, self.standing.lead
-        if rollout.state in ACTIVE:
-            record = begin_record(rollout, limits, tallies, lead=lead, newest=newest)
-        elif rollout.state is State.PROMOTED:
-            begin_watching(record, rollout, limits, tallies, frozen=None, newest=newest[0])
+        record = begun_anew(rollout, self.policy.limits, tallies, self.standing.lead, newest)
         if self.fence:
             await self.world.burial.bury()
-            await self._commit(
-                Change(self.world.clock(), records=(record_row(rollout_id, record),))
-            )
+            kept = record_row(rollout_id, record)
+            await self._commit(Change(self.world.clock(), records=(kept,)))
         return record
 
     async def tallies(self) -> Tallies:

@@ -262,7 +262,12 @@ def as_ours(error: Exception) -> Exception:
 
 
 def _is_operational(kind: type[BaseException]) -> bool:
-    """PostgreSQL's "not now" errors, told by name, because the driver may not be installed."""
+    """PostgreSQL's "not now" errors, told by name, because the driver may not be installed.
+
+    What exceeds a limit of the program (class 54), such as a text too long for an index, stays so.
+    """
+    if str(getattr(kind, "sqlstate", "") or "").startswith("54"):
+        return False
     return any(
         base.__module__.startswith("psycopg")
         and base.__name__ in {"OperationalError", "InterfaceError"}

@@ -130,7 +130,7 @@ def _reward(row: Row) -> SeenReward | None:
         return None
     try:
         total = _REWARDS.decode(blob(row[2])).metadata.raw_total
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
         total = None
     return SeenReward(row[0], row[1], rollout, total)
 
@@ -139,7 +139,7 @@ def _by_chance(body: Any) -> str | None:
     """The rollout under which chance gave this episode to one model; None: it says nothing."""
     try:
         about = _TRAJECTORIES.decode(blob(body)).metadata
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
         return None
     gateway = about.gateway
     if gateway is None or not gateway.rollout or gateway.named or about.mixed_models:
@@ -150,7 +150,7 @@ def _by_chance(body: Any) -> str | None:
 def _negative(body: Any) -> bool:
     try:
         word = _WORDS.decode(blob(body))
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
         return False
     if word.type == "rating":
         return word.rating is not None and word.rating <= 2

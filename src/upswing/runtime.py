@@ -411,6 +411,7 @@ class Loop:
             self.store, self.keys, self.users, self.intake, self.redactor, self.registry,
             sweep=self.upkeep.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
+            score_again=self.rewarder.again,
         )  # fmt: skip
         judging = Judging(
             self.scoring.rewards, self.scoring.outcomes, self.redactor, clock=self._clock

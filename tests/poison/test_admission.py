@@ -201,3 +201,29 @@ async def test_a_trajectory_in_steps_ends_or_is_refused_whatever_it_was_told():
         await door.steps.end(begun.id, b"{}")
     await door.steps.end_stale(timedelta(seconds=-1))
     door.store.close()
+
+
+NAMES = [
+    path
+    for path in OPEN
+    if path[-1] in {"model", "scenario_id", "episode_id", "user_id", "task_id", "agent_id"}
+]
+
+
+async def test_names_of_any_length_and_spelling_are_kept_by_every_database(store):
+    """A null character, or a text too long for an index, is no reason to wait for ever."""
+    rewards, taken = Rewards(store.database), []
+    for path, value in itertools.product(NAMES, ["a\0b", "x" * 10_000, "\U0001f600" * 3000]):
+        row = admit(raw(changed(path, value)), REDACTOR, Limits()).admitted
+        await store.take(row, door="http", now=NOW, stream_seq=None, announce=True)
+        taken.append(row.trajectory_id)
+    said = EXAMPLES[Feedback] | {"episode_id": "x" * 10_000}
+    del said["trajectory_id"]
+    word, _ = admit_feedback(raw(said), REDACTOR, Limits())
+    await store.take_feedback(word, now=NOW, announce=True)
+    rewarder = Rewarder(
+        store, rewards, Rules(weights({})), RewardMetrics(CollectorRegistry()), clock=lambda: NOW
+    )
+    while await rewarder.round():
+        pass
+    assert all([await rewards.newest(key) for key in taken])

@@ -359,6 +359,37 @@ async def test_a_loop_over_a_spoilt_store_starts_and_works(data):
     reading.close()
 
 
+@pytest.mark.live
+async def test_agents_that_once_ended_the_loop_are_scored_or_refused(data):
+    from tests.conftest import running_loop
+    from tests.support import Client, until
+
+    sent = [
+        trajectory(metadata={"contact": "ann@example.com"}, task_context={"domain": "coding"}),
+        trajectory(metadata={"environment": {"pnl": 2**63}}),
+        trajectory(),
+    ]
+    async with (
+        running_loop(data) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        for document in sent:
+            assert (await client.send(document))[0] == 202
+        status, told = await client(
+            "POST", "/v1/trajectories/start", {"agent_id": "a", "domain": ["x"]}
+        )
+        assert status in {200, 201, 202}
+        path = f"/v1/trajectories/{told['id']}"
+        assert (await client("POST", f"{path}/steps", {"action": {"type": "look"}}))[0] < 300
+        assert (await client("POST", f"{path}/end", {}))[0] < 300
+        early = {"agent_id": "a", "start_time": "0001-01-01T00:00:00+02:00"}
+        assert (await client("POST", "/v1/trajectories/start", early))[0] == 422
+        for key in (*(document["trajectory_id"] for document in sent), told["id"]):
+            await until(lambda key=key: loop.rewards.newest(key))
+        await loop.upkeep.round()
+        assert not loop.failed.is_set()
+
+
 @pytest.mark.parametrize(
     "command", ["status", "dead", "export", "export --layout table", "windows check", "learn-report",
                 "jobs", "models", "decisions"],

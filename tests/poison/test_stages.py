@@ -202,6 +202,24 @@ async def test_a_reward_that_the_store_cannot_keep_holds_up_nobody(store, burial
     assert "Traceback" in dead.letter.detail
 
 
+async def test_a_trajectory_that_was_set_aside_is_scored_once_its_row_is_mended(store, burial):
+    sound = await fill(store, sound=3, bodies=())
+    key = sound[1]
+    (body,) = [(await store.trajectory(key)).admitted.body]
+    change = "UPDATE trajectories SET body = ? WHERE trajectory_id = ?"
+    await execute(store, change, b"\xff", key)
+    stage = rewarder(store, burial)
+    await rounds(stage)
+    rewards = Rewards(store.database)
+    assert await rewards.newest(key) is None
+    with pytest.raises(Rejected):
+        await stage.again(key)
+    await execute(store, change, body, key)
+    assert await stage.again(key)
+    assert await rewards.newest(key) is not None
+    assert not await stage.again("nobody")
+
+
 async def test_groups_are_judged_though_one_breaks_the_judge(store, burial):
     for window in ("2026-01-01T01:00", "2026-01-01T02:00", "2026-01-01T03:00"):
         for _ in range(4):

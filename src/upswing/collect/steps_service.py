@@ -170,16 +170,27 @@ class StepwiseDoor:
         return len(stale)
 
     async def _end_one(self, trajectory_id: str) -> None:
-        """One that cannot be ended is closed all the same: it is buried, and is not met again."""
+        """One that cannot be ended is buried with its steps and closed: it is not met again."""
+        error: Exception | None
         try:
-            outcome = await self.end(trajectory_id, b'{"final_status": "timeout"}')
-        except Transient:
+            error = (await self.end(trajectory_id, b'{"final_status": "timeout"}')).rejected
+        except (Transient, OSError):
             raise
-        except Exception:
+        except Exception as broken:  # noqa: BLE001 - it is told with its traceback
+            error = broken
+        if error is not None:
+            told = await self._told_so_far(trajectory_id)
+            self._burial.aside.note(STAGE, "open_trajectories", trajectory_id, told, error)
+            await self._burial.bury()
             await self._notebook.close(trajectory_id)
-            raise
-        if outcome.taken is None:
-            await self._notebook.close(trajectory_id)
+
+    async def _told_so_far(self, trajectory_id: str) -> bytes:
+        """Head and steps as they are kept, for whoever wants to know what was lost."""
+        try:
+            known = await self._open(trajectory_id)
+        except (TypeError, Misuse):
+            return trajectory_id.encode()
+        return b"\n".join([known.head, *(step.body for step in known.steps)])
 
     async def _add(self, trajectory_id: str, known: OpenTrajectory, raw: bytes) -> Taken:
         memory = self._memory_of(trajectory_id, known)

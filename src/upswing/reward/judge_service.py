@@ -117,7 +117,7 @@ class Bench:
         """Judge it; one over which that breaks is not met again every half minute."""
         try:
             await self.judge(*group)
-        except Transient:
+        except (Transient, OSError):
             raise
         except Exception as error:
             told = f"Judging it broke down: {type(error).__name__}."

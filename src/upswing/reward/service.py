@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from upswing.aside import Burial
 from upswing.contracts import Feedback, Reward, Trajectory, decode_trajectory
 from upswing.contracts.reward import Component
-from upswing.errors import Transient
+from upswing.errors import Reason, Rejected, Transient, UpswingError
 from upswing.ports import (
     LintReport,
     NewReward,
@@ -33,7 +33,7 @@ from upswing.ports import (
     SpokenWord,
     StoredTrajectory,
 )
-from upswing.reward.assess import Assessed, Memory, Rules, assess
+from upswing.reward.assess import Assessed, Memory, Rules, assess, new_reward
 from upswing.reward.baseline import SIZE, Window
 from upswing.reward.code import python_code
 from upswing.reward.influence import fair_mean
@@ -59,6 +59,8 @@ Lint = Callable[[Sequence[Snippet]], Awaitable[LintReport | None]]
 
 class Trajectories(Protocol):
     async def trajectories_after(self, seq: int, limit: int = 500) -> list[StoredTrajectory]: ...
+
+    async def trajectory(self, trajectory_id: str) -> StoredTrajectory | None: ...
 
     async def cursor(self, name: str) -> int: ...
 
@@ -140,6 +142,7 @@ class Rewarder:
         self._crowded = crowded
         self._published = published
         self._woken = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._at: int | None = None
         self._heard = 0
         self._memory = Memory()
@@ -175,10 +178,11 @@ class Rewarder:
 
     async def round(self) -> bool:
         """One round; true when there may be more to do at once."""
-        if self._at is None:
-            await self._remember()
-        more = await self.score_new()
-        return await self.hear_words() or more
+        async with self._turn:
+            if self._at is None:
+                await self._remember()
+            more = await self.score_new()
+            return await self.hear_words() or more
 
     async def _remember(self) -> None:
         """The past, as the store has it: the same for every replica."""
@@ -225,7 +229,7 @@ class Rewarder:
         )
         self._memory.push(assessed)
         self._note(assessed)
-        return _new(work.row, assessed)
+        return new_reward(work.row, assessed)
 
     async def _publish(self, batch: Sequence[NewReward], rows: Sequence[StoredTrajectory]) -> None:
         """All in one step; one by one, where the store cannot keep one of them."""
@@ -248,6 +252,32 @@ class Rewarder:
             )  # fmt: skip
             await self._store.publish([], cursor=last, now=self._clock())
             await self._remember()  # without those that were not kept
+
+    async def again(self, trajectory_id: str) -> bool:
+        """Score one that was set aside; False when it is not there, `Rejected` when it breaks again."""
+        row = await self._trajectories.trajectory(trajectory_id)
+        if row is None or await self._store.newest(trajectory_id) is not None:
+            return row is not None
+        async with self._turn:
+            try:
+                await self._score(row)
+            except UpswingError:
+                raise
+            except Exception as error:
+                told = f"It cannot be scored still: {type(error).__name__}: {error}."
+                raise Rejected(Reason.UNREADABLE, told) from error
+        self._published()
+        return True
+
+    async def _score(self, row: StoredTrajectory) -> None:
+        if self._at is None:
+            await self._remember()
+        known = row.admitted
+        target = (known.trajectory_id, known.episode_id, known.user_id)
+        words = await self._store.words_for([target])
+        work = await self._prepared(*_decoded(row))
+        batch = [self._assessed(work, words)]
+        await self._store.publish(batch, cursor=self._at or 0, now=self._clock())
 
     async def _prepared(self, row: StoredTrajectory, trajectory: Trajectory) -> _Work:
         if self._lint is None or is_reported(trajectory):
@@ -353,25 +383,3 @@ def _name_of(row: StoredTrajectory) -> str:
 
 def _body_of(row: StoredTrajectory) -> bytes:
     return row.admitted.body
-
-
-def _new(row: StoredTrajectory, assessed: Assessed) -> NewReward:
-    known = row.admitted
-    return NewReward(
-        trajectory_seq=row.seq,
-        reward=assessed.reward,
-        raw=assessed.raw,
-        facts=assessed.facts,
-        episode_id=known.episode_id,
-        agent_id=known.agent_id,
-        principal=known.user_id or known.agent_id,
-        pnl=assessed.numbers.pnl,
-        balance=assessed.numbers.balance,
-        infra_error=assessed.infra_error,
-        verified=assessed.outcome.verified,
-        reported=assessed.outcome.value,
-        feedback=assessed.feedback,
-        task_id=known.task_id,
-        continuous=known.continuous,
-        answers=known.answers,
-    )

@@ -19,6 +19,7 @@ import msgspec
 from msgspec import UNSET
 
 from upswing.aside import Burial
+from upswing.contracts import decode_trajectory
 from upswing.contracts.training import DATASET_SIZE, NEW, DatasetFilter, TrainingRequest
 from upswing.dataset.balance import balance_of
 from upswing.dataset.sample import Sample, sample_of, shown
@@ -214,6 +215,8 @@ def is_fresh(request: TrainingRequest) -> bool:
 
 
 def _sample(body: bytes, member: Candidate, selection: Selection, right: str | None) -> Sample:
+    """Of a body that is a trajectory in every field: the child that trains would refuse the whole file."""
+    decode_trajectory(body)
     sample = sample_of(
         msgspec.json.decode(body),
         reward=selection.scores[member.trajectory_id],

@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all bench check clean
+.PHONY: install demo test test-all bench check clean
+
+install: $(STAMP)  ## .venv with everything in it
 
 demo: $(STAMP)  ## the whole loop turns, and you see it
 	$(BIN)/upswing demo

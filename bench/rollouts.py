@@ -26,7 +26,6 @@ KNOBS = {
     "learning_rate": 1e-3,
     "batch_size": 64,
     "micro_tokens": 8192,
-    "entropy": 0.01,
     "holdout": 0.0,
 }
 

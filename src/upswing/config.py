@@ -35,6 +35,7 @@ from msgspec import Meta
 
 from upswing.contracts.training import Algorithm
 from upswing.errors import Misuse
+from upswing.wording import mistake, setting
 
 
 class CollectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -343,7 +344,10 @@ def read_settings(folder: Path, environment: Mapping[str, str]) -> Settings:
     try:
         tree: Any = tomllib.loads(path.read_text())
         return msgspec.convert(tree, Settings)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+    except msgspec.ValidationError as error:
+        place, what = mistake(error, Settings)
+        raise Misuse(f"{path}: {setting(place)}: {what}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misuse(f"{path}: {error}.") from None
 
 

@@ -26,7 +26,7 @@ from upswing.validate.place_service import Place
 from upswing.validate.policy import check_config, policy_of
 from upswing.validate.sampling import NEWEST, Sampling, usual_sampling
 from upswing.validate.suite import Suite, chosen
-from upswing.validate.suites_service import REPLY, KeepsPins, there
+from upswing.validate.suites_service import REPLY, KeepsPins, check_files, there
 from upswing.validate.suites_service import suites as suites_of
 from upswing.validate.task import Task
 from upswing.validate.usual import FEWEST, PRODUCTION, usual_suites, worlds_seen
@@ -72,6 +72,7 @@ class Repertoire:
         self._worlds: dict[str, World[Any, Any]] = dict(self._ours)
         self._take_worlds()
         self._files = {name: Path(path) for name, path in config.files.items()}
+        check_files(self._files)
         self._known = there((*self._worlds, *self._places), self._files)
         if config.suites is not None:
             chosen(config.suites, self._known)

@@ -413,18 +413,14 @@ class Loop:
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
             score_again=self.rewarder.again,
         )  # fmt: skip
-        judging = Judging(
-            self.scoring.rewards, self.scoring.outcomes, self.redactor, clock=self._clock
-        )
         training = Training(
-            self.desk,
-            self.trigger,
-            self.jobs,
-            self.models,
-            self.signals,
-            self.workshop.planner,
+            self.desk, self.trigger, self.jobs, self.models, self.signals, self.workshop.planner,
             clock=self._clock,
-        )
+        )  # fmt: skip
+        judging = Judging(
+            self.scoring.rewards, self.scoring.outcomes, self.redactor, clock=self._clock,
+            ready=training.ready,
+        )  # fmt: skip
         routes = [
             *judging.routes(),
             *training.routes(),

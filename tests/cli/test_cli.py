@@ -203,6 +203,43 @@ def test_misuse_gets_one_sentence_and_no_traceback(data, arguments, env, config,
     assert "Traceback" not in text
 
 
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(None, "cannot be read: No such file or directory."), ("# none\nhello\n", ", line 2: ")],
+)
+def test_a_file_of_tasks_that_is_none_is_found_at_the_start_and_by_the_doctor(
+    data, content, sentence
+):
+    data.mkdir()
+    path = data / "tasks.jsonl"
+    if content is not None:
+        path.write_text(content)
+    (data / "upswing.toml").write_text(f'[validate.files]\nmine = "{path}"\n')
+    up = cli("up", "--port", "0", "--gateway-port", "0", data=data, check=False)
+    assert up.returncode == 1
+    last = up.stderr.decode().splitlines()[-1]
+    assert last.startswith("upswing: `mine` in [validate.files]: ")
+    assert str(path) in last
+    assert sentence in last
+    found = json.loads(cli("doctor", "--json", data=data, check=False).stdout)
+    (wrong,) = [each for each in found if each["check"] == "validation"]
+    assert (wrong["ok"], f"upswing: {wrong['sentence']}") == (False, last)
+
+
+def test_a_status_of_a_table_that_says_nothing_of_success_is_kept_and_is_no_outcome(
+    running, tmp_path
+):
+    row = {"trajectoryId": "odd-1", "agentId": "a", "finalStatus": "liquidated",
+           "stepsJson": json.dumps([{"stepNumber": 1}])}  # fmt: skip
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(raw(row))
+    assert told(cli("import", "--json", str(file), data=running.data)) == {"stored": 1}
+    kept = [json.loads(line) for line in cli("export", data=running.data).stdout.splitlines()]
+    (about,) = [each["metadata"] for each in kept if each["metadata"].get("external_id") == "odd-1"]
+    assert "outcome" not in about
+    assert about["final_status"]["status"] == "liquidated"
+
+
 def test_debug_shows_the_traceback(data):
     done = cli("info", "--debug", data=data, check=False)
     assert b"Traceback" in done.stderr

@@ -291,7 +291,7 @@ async def test_a_recovery_is_explained_too_and_a_strange_stage_is_just_shown(loo
         (["jobs", "--since", "yesterday"], b"7d or 2w"),
         (["explain", "nothing"], b"There is no decision nothing"),
         (["train", "--force", "--base-model", "sk"], b"is not on this machine"),
-        (["train", "--force", "--epochs", "0"], b"epochs"),
+        (["train", "--force", "--recipe", "epochs=0"], b"--epochs: expected a whole number"),
         (["train", "--force", "--recipe", "surprise=1"], b"surprise"),
     ],
 )

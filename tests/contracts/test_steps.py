@@ -134,8 +134,9 @@ def test_steps_that_count_from_nought_are_turns_that_count_from_one():
         ("timeout", None, {"status": "timeout", "share": 0.0}),
         ("partial", None, {"status": "partial"}),
         ("partial", 0.25, {"status": "partial", "share": 0.25}),
-        ("partial", 7, {"status": "partial", "share": 1.0}),
-        ("completed", float("nan"), {"status": "completed", "share": 1.0}),
+        ("partial", 7, {"status": "partial", "share": 7}),
+        ("completed", "0.3", {"status": "completed", "share": "0.3"}),
+        (None, 0.3, {"share": 0.3}),
     ],
 )
 def test_a_status_says_what_share_is_done_where_it_can(status, share, outcome):

@@ -48,6 +48,35 @@ def test_a_row_of_the_table_layout_brings_its_flags_along():
     assert (made.task_id, made.evaluation) == ("2025-12-08T13:00", True)
 
 
+def named(task_id, **metadata):
+    made = trajectory()
+    made["task_context"]["task_id"] = task_id
+    made["metadata"] |= metadata
+    return admit(raw(made), REDACTOR, Limits()).admitted
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x" * 300, "x" * 3000),
+        ("x" * 299 + "a", "x" * 299 + "b"),
+        ("ann@example.org", "bob@example.org"),
+        ("Kühe", "Kuhe"),
+    ],
+    ids=["length", "end", "address", "accent"],
+)
+def test_two_tasks_stay_two_and_are_not_spelled_out_where_they_are_private(one, other):
+    found = [named(each) for each in (one, other, one)]
+    assert found[0].task_id == found[2].task_id != found[1].task_id
+    assert all(len(each.task_id) <= 256 and len(each.scenario_id) <= 256 for each in found)
+    assert not any("@" in each.task_id or b"@example.org" in each.body for each in found)
+
+
+def test_a_scenario_that_is_called_like_its_task_stays_called_like_it():
+    same = named("ann@example.org", scenario_id="ann@example.org")
+    assert (same.scenario_id, same.continuous) == (same.task_id, False)
+
+
 async def test_rows_from_before_the_columns_are_filled_in(store):
     """The store is taken back to the second migration, with rows that name no task."""
     rows = [

@@ -1,34 +1,91 @@
-"""How well it went by what metadata says: nobody's word is worth more than what was counted."""
+"""How well did it go? What people write is understood, or it counts as not said; never in between."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.outcomes import REFUSED, UNDERSTOOD
 
-from upswing.dataset import outcome
-from upswing.dataset.outcome import VERIFIERS, outcome_of
-
-counts = st.integers(0, 50)
-
-
-@given(passed=counts, failed=counts, errors=counts, total=st.none() | counts, rate=st.none() | st.floats(0, 1))  # fmt: skip
-def test_a_failed_test_is_never_forgotten(passed, failed, errors, total, rate):
-    told = {"passed": passed, "failed": failed, "errors": errors}
-    told |= {} if total is None else {"total": total}
-    told |= {} if rate is None else {"pass_rate": rate}
-    share = outcome.tests_passed(told)
-    if share is not None:
-        assert 0 <= share <= 1
-        assert share < 1 or not failed + errors or passed > (total or passed)
+from upswing.dataset.outcome import (
+    FORMS,
+    NOT_STATED,
+    REMARKS,
+    SHARES,
+    STATUS,
+    VERIFIERS,
+    outcome_of,
+    unread,
+)
+from upswing.dataset.truth import check_of, unread_truth
 
 
-@given(status=st.sampled_from(["completed", "failed"]), passed=counts, failed=st.integers(1, 50))
-def test_who_speaks_for_the_tests_says_what_they_say(status, passed, failed):
-    results = {"passed": passed, "failed": failed}
-    told = outcome_of({"outcome": {"status": status, "source": "tests"}, "test_results": results})
-    assert told.verified == outcome.tests_passed(results)
+def test_the_page_lists_what_is_taken_and_what_is_not():
+    assert len(UNDERSTOOD) > 20
+    assert len(REFUSED) > 10
 
 
-@given(source=st.text(max_size=60))
-def test_only_a_verifier_verifies(source):
-    told = outcome_of({"outcome": {"status": "completed", "source": source}})
-    named = source[:40].strip().lower().replace("-", "_").replace(" ", "_")
-    assert (told.verified is not None) == (named in VERIFIERS)
+@pytest.mark.parametrize(("told", "value"), UNDERSTOOD, ids=repr)
+def test_what_people_write_is_understood(told, value):
+    assert outcome_of({"outcome": told}).value == value
+    assert unread(told) == ""
+
+
+@pytest.mark.parametrize("told", [*REFUSED, float("nan"), float("inf"), 10**400], ids=repr)
+def test_what_is_not_understood_counts_as_not_said_and_says_what_can_be_written(told):
+    assert unread(told).startswith("The outcome is not understood: ")
+    assert unread(told).endswith(FORMS)
+    if told != {
+        "status": "completed",
+        "shar": 0.3,
+    }:  # what is stored already is read as far as it can be
+        assert outcome_of({"outcome": told}) == NOT_STATED
+
+
+@pytest.mark.parametrize("source", sorted(VERIFIERS))
+@pytest.mark.parametrize("name", SHARES)
+def test_a_number_by_whatever_name_is_verified_when_it_was_checked(name, source):
+    assert outcome_of({"outcome": {name: 0.7, "source": source}}).verified == 0.7
+
+
+names = st.sampled_from(["status", "success", "source", *SHARES, "details", "shar"])
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from([*STATUS])
+)
+anything = (
+    scalars
+    | st.lists(scalars, max_size=2)
+    | st.dictionaries(names, scalars | st.floats(0, 1), max_size=4)
+)
+
+
+@given(anything)
+def test_an_outcome_is_a_number_from_0_to_1_or_none_and_one_of_both_is_said(told):
+    value = outcome_of({"outcome": told}).value
+    if told is None:
+        assert (value, unread(told)) == (None, "")
+    elif not unread(told):
+        assert 0 <= value <= 1
+    elif value is not None:  # only a field that we do not know may stand beside what is understood
+        assert isinstance(told, dict)
+        assert set(told) - {"status", "success", "source", *SHARES, *REMARKS} or "source" in told
+
+
+@pytest.mark.parametrize("truth", ["Paris", ["Paris", "Lutetia"], 9.5, {"answer": "a"}, {"answer": 1}, {"told": "up"},
+                                   {"kind": "contains", "text": "a"}, {"kind": "exact", "any_of": ["a"]}])  # fmt: skip
+def test_a_ground_truth_that_can_be_used_has_nothing_said_of_it(truth):
+    assert unread_truth(truth) == ""
+    assert check_of({"ground_truth": truth}) or "told" in truth
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [{"kind": "nope"}, {"right": "a"}, {}, [], True, {"answer": None}, {"kind": "exact"}],
+    ids=repr,
+)
+def test_a_ground_truth_that_nothing_can_be_checked_against_is_said_to_be_one(truth):
+    assert check_of({"ground_truth": truth}) is None
+    assert "No answer can be checked" in unread_truth(truth)

@@ -165,7 +165,7 @@ async def test_the_status_has_the_guides_shape(client, loop):
         "readiness": {
             "ready": False,
             "reason": "0 of 6 trajectories; 0 of 1 group of attempts in which one did better than "
-            "another; 0 of 100 single attempts with a stated outcome.",
+            "another; 0 of 100 single attempts that can be told apart.",
             "stats": {
                 "totalTrajectories": 0,
                 "scenarioGroups": 0,
@@ -173,9 +173,13 @@ async def test_the_status_has_the_guides_shape(client, loop):
                 "flatGroups": 0,
                 "identicalGroups": 0,
                 "statedOutcomes": 0,
+                "singleAttempts": 0,
+                "newSuccesses": 0,
+                "tasks": {"always": 0, "sometimes": 0, "never": 0},
             },
             "algorithm": None,
             "why": "",
+            "notes": [],
         },
     }
 
@@ -216,9 +220,10 @@ async def test_a_start_can_depend_on_whether_there_is_enough(client, loop, asked
     got, answer = await client("POST", "/training/start?only_if_ready=true", asked)
     assert got == status
     if status == 409:
-        assert answer["detail"] == (
-            "Not ready to train: 0 of 1 group of attempts in which one did better than another."
+        assert answer["detail"].startswith(
+            "Not ready to train: 0 of 1 group of attempts in which one did better than another;"
         )
+        assert "6 with too few others to compare" in answer["detail"]
         assert (await client("POST", "/training/start", asked))[0] == 202, "without the condition"
 
 

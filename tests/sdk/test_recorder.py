@@ -148,7 +148,7 @@ def test_whatever_the_agent_hands_over_becomes_a_valid_turn(make, loop, odd):
     recorder = make()
     with recorder.trajectory(agent_id="a", metadata={"odd": odd}) as t:
         t.turn(odd, odd, odd, thoughts=odd)
-        t.outcome("partial", share=odd)
+        t.outcome("partial", details=odd)
         t.metadata(more=odd)
     assert recorder.flush(), recorder.stats
     from_builtins(Trajectory, only(loop))

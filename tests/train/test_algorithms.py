@@ -91,3 +91,9 @@ def test_without_a_success_rft_says_so(tmp_path, bases, recorded):
     found = run(tmp_path / "job", bases, failed, "rft")
     assert found[Failed][0].code == "DATA"
     assert "nothing to imitate" in found[Failed][0].message
+
+
+def test_what_was_selected_for_its_success_is_no_measure_of_a_model(tmp_path, bases, recorded):
+    good = [replace(each, reward=1.0, held_out=at % 4 == 0) for at, each in enumerate(recorded)]
+    (done,) = run(tmp_path / "job", bases, good, "rft", epochs=1)[Done]
+    assert (done.holdout_before, done.holdout_after, done.train_after) == (None, None, None)

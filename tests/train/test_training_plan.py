@@ -2,17 +2,32 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
+import msgspec
 import pytest
 from tests.conftest import running_loop
 from tests.dataset.data_cases import NOW, crowd
 from tests.support import Client, cli, trajectory, until
 
-from upswing.cli.learn_report import Cycle, Earned, History, draw, gather, render
+from upswing.adapters.sql.decisions import Decisions
+from upswing.cli.learn_report import (
+    Cycle,
+    Earned,
+    History,
+    _evidence,
+    _held_out,
+    draw,
+    gather,
+    render,
+)
 from upswing.config import Settings, TriggerConfig
 from upswing.dataset.select import select
 from upswing.dataset.sift import Wish
 from upswing.dataset.snapshot import snapshot_of
+from upswing.deploy.journal import Judged
+from upswing.deploy.strategy import Boldness
+from upswing.ports import Decision
 from upswing.train.fit import Fitted
 from upswing.train.plan import Earlier, plan_of
 from upswing.train.plan import render as plan_text
@@ -102,6 +117,8 @@ def test_a_learn_report_tells_each_cycle_and_draws_it(tmp_path):
     assert "25% tiny, 75% v1" in text
     assert "why not      It is worse." in text
     assert "stopped by kl_budget" in text
+    assert "learned on   800 trajectories, 90 groups with a difference" in text
+    assert "validation   pass, +0.100 [+0.050, +0.150]" in text
     draw(history, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").read_bytes()[:4] == b"\x89PNG"
 
@@ -129,3 +146,65 @@ async def test_a_learn_report_counts_neither_practice_nor_evaluations(store):
 
     await store.database.write(unit)
     assert (await gather(store.database)).base == {"tiny": Earned(4, 0.75, None)}
+
+
+def cycle_of(algorithm="grpo", state="completed", model_id="v1", **changes):
+    made = Cycle(
+        1, "job-1", NOW, algorithm, state, 60.0, {"tiny": 1.0}, 428, 428, model_id, "tiny",
+        "deployed" if model_id else None, "", 1.4, (None, None), None, "", (),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+def test_a_job_that_goes_on_is_not_one_that_made_nothing():
+    running = "\n".join(render(History(cycles=(cycle_of(state="running", model_id=None),))))
+    assert "cycle 1: grpo is running" in running
+    assert "no model" not in running
+    failed = "\n".join(render(History(cycles=(cycle_of(state="failed", model_id=None),))))
+    assert "grpo is failed and made no model" in failed
+
+
+def test_single_attempts_are_no_groups_and_a_verdict_says_what_decided():
+    shipped = cycle_of(
+        "reinforce", verdict="inconclusive",
+        decided=("By 80 logged held-out episodes it earns 0.63 instead of 0.36.",),
+    )  # fmt: skip
+    tasks = "Of 9 tasks 1 are always solved, 3 sometimes and 5 never."
+    text = "\n".join(render(History(cycles=(shipped,), tasks=tasks)))
+    assert "learned on   428 attempts: 100% tiny" in text
+    assert "validation   inconclusive" in text
+    assert "decided by   By 80 logged held-out episodes" in text
+    assert text.endswith(tasks)
+
+
+def test_a_mean_of_what_was_selected_for_success_is_no_reward():
+    about = {"holdout_reward": [1.0, 1.0], "holdout_measured_by": "logged"}
+    assert _held_out("rft", about) == (None, None)
+    assert _held_out("rft", about | {"holdout_measured_by": "fresh"}) == (1.0, 1.0)
+    assert _held_out("grpo", about) == (1.0, 1.0)
+
+
+def test_a_plan_says_what_it_counts_and_what_it_leaves_out():
+    plan = plan_of(
+        snapshot(crowd(80)), Fitted(Recipe(), {}), base_model="tiny", starts_from="tiny",
+        parameters=1, full=True, earlier=[],
+    )  # fmt: skip
+    plan = msgspec.structs.replace(plan, left_out={"not_needed": 3, "stale": 2})
+    text = "\n".join(plan_text(plan))
+    assert "scored by    verified 10 groups" in text
+    assert "2 stale (of policies too far back" in text
+    assert "3 not needed (more than was asked for)" in text
+    single = msgspec.structs.replace(plan, algorithm="reinforce", ready=False, verdict="Few.")
+    told = "\n".join(plan_text(single))
+    assert "reinforce would train tiny on 80 attempts;" in told
+    assert "verified 10 attempts" in told
+    assert told.endswith("Not ready to train: Few. `upswing train --force` trains anyway.")
+
+
+async def test_what_decided_is_read_from_the_journal(store):
+    judged = Judged("v1", "tiny", "run", "pass", ("By 80 logged episodes.",), 0.2, Boldness())
+    inputs = msgspec.json.encode(judged)
+    await Decisions(store.database).record(
+        Decision("d-1", "deploy", "canary", "It ships.", inputs, b"{}", NOW)
+    )
+    assert await _evidence(store.database) == {"v1": ("By 80 logged episodes.",)}

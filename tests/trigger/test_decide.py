@@ -201,11 +201,11 @@ def test_a_degraded_model_is_named_with_its_numbers():
 
 
 def test_who_asks_and_is_not_ready_is_told_what_is_missing():
-    choice = decide(replace(QUIET, manual=(Manual("ann"),), pool=Learnable(40)))
+    choice = decide(replace(QUIET, manual=(Manual("ann"),), pool=Learnable(40, told=40, good=9)))
     assert choice.kind is Why.READY
     assert choice.sentence == (
         "Not ready to train: 40 of 100 trajectories; 0 of 32 groups of attempts in which one did "
-        "better than another; 0 of 100 single attempts with a stated outcome."
+        "better than another; 0 of 100 single attempts that can be told apart."
     )
 
 
@@ -295,13 +295,15 @@ def test_a_reason_that_comes_during_a_rollout_is_kept_and_fires_when_it_ends(fac
     [
         (Learnable(500, usable=32), "grpo"),
         (Learnable(500, usable=31), None),
-        (Learnable(500, usable=31, told=100, varied=True), "reinforce"),
-        (Learnable(500, told=500, varied=False), None),
-        (Learnable(500, told=500, varied=True, successes=20), "rft"),
-        (Learnable(500, told=500, varied=True, successes=30), "reinforce"),
+        (Learnable(500, usable=31, told=100, singles=100), "reinforce"),
+        (Learnable(500, usable=31, told=400, singles=99), None),
+        (Learnable(500, told=500), None),
+        (Learnable(500, told=500, singles=500, successes=20, imitable=20), "rft"),
+        (Learnable(500, told=500, singles=500, successes=30, imitable=30), "reinforce"),
         (Learnable(500, thumbs_up=20, thumbs_down=20), "kto"),
         (Learnable(500, thumbs_up=400, thumbs_down=19), None),
-        (Learnable(500, successes=20), "rft"),
+        (Learnable(500, successes=20, imitable=20), "rft"),
+        (Learnable(500, told=500, good=500, successes=500), None),
     ],
 )
 def test_the_algorithm_follows_from_what_there_is(there, algorithm):
@@ -313,3 +315,4 @@ def test_identical_answers_are_named_with_what_to_do():
     same = Learnable(500, groups=60, flat=60, identical=60)
     choice = decide(replace(QUIET, **FACTS["enough"], pool=same))
     assert "temperature 0" in choice.sentence
+    assert "`explore` in [gateway]" in choice.sentence

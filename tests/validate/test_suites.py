@@ -4,13 +4,16 @@ import pytest
 
 from tests.validate.derivations import ANSWERS, table
 from tests.validate.scripted import right_answer, wrong_answer
+from upswing.adapters.validation import MemoryPins
+from upswing.config import ValidateConfig
 from upswing.contracts.validation import Answer
 from upswing.errors import Misuse
+from upswing.proving_suites import Repertoire
 from upswing.validate.moves import AskJudge, AskModel, Done, Opinion, RunCode
 from upswing.validate.play import following
 from upswing.validate.suite import BENCHMARKS, SAFETY, read_tasks
 from upswing.validate.suites_service import suites, tasks_of
-from upswing.validate.task import Number
+from upswing.validate.task import Number, Task
 
 EVERY = [task for name in (*BENCHMARKS, *SAFETY) for task in tasks_of(name)]
 WITHOUT_CODE = [task for task in EVERY if not task.task_id.startswith("code-")]
@@ -113,6 +116,38 @@ async def test_a_users_own_file_is_a_suite(tmp_path):
     )
     (mine,) = await suites(["mine"], files={"mine": path})
     assert (mine.task_ids, mine.kind) == (("one",), "benchmark")
+
+
+GOOD = '{"task_id": "a", "messages": [{}], "check": {"kind": "exact", "any_of": ["x"]}}'
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "cannot be read: No such file or directory."),
+        ("", "has no task in it."),
+        ("# nothing\n", "has no task in it."),
+        (f"[{GOOD}]", "mine.jsonl, line 1: "),
+        (f"{GOOD}\nhello\n", "mine.jsonl, line 2: "),
+        (f"{GOOD}\n{GOOD}\n", "mine.jsonl, line 2: there is a task a already."),
+        (GOOD.replace("exact", "nope"), "mine.jsonl, line 1: "),
+        ("\xff", "mine.jsonl, line 1: "),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_none_of_tasks_is_known_before_anything_is_trained(
+    tmp_path, content, sentence
+):
+    path = tmp_path / "mine.jsonl"
+    if content is not None:
+        path.write_bytes(content.encode("latin-1"))
+    config = ValidateConfig(files={"mine": str(path)})
+    with pytest.raises(Misuse) as caught:
+        Repertoire(config, MemoryPins(Task))
+    assert str(caught.value).startswith("`mine` in [validate.files]: ")
+    assert str(path) in str(caught.value)
+    assert sentence in str(caught.value)
+    path.write_text(GOOD)
+    Repertoire(config, MemoryPins(Task))
 
 
 async def test_a_file_that_is_not_there_is_a_sentence(tmp_path):

@@ -17,6 +17,7 @@ from upswing.cli import journal, validation
 from upswing.errors import Misuse
 
 pytestmark = pytest.mark.live
+MINE = '{"task_id": "a", "messages": [{}], "check": {"kind": "exact", "any_of": ["x"]}}'
 
 
 @pytest.fixture
@@ -113,8 +114,10 @@ async def test_a_loop_that_stays_away_leaves_it_undecided(tmp_path, store, type_
 async def test_one_without_a_report_is_misuse(tmp_path, store, type_, capsys):
     from upswing.config import ValidateConfig
 
-    config = ValidateConfig(suites=("mine",), files={"mine": str(tmp_path / "gone.jsonl")})
+    (path := tmp_path / "gone.jsonl").write_text(MINE)
+    config = ValidateConfig(suites=("mine",), files={"mine": str(path)})
     async with Desk(tmp_path, store, config=config) as desk:
+        path.unlink()
         assert await type_(desk, "validate", "new") == 2
     assert "cannot be read" in capsys.readouterr().err
 

@@ -13,6 +13,7 @@ from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.users import Users
 
 pytestmark = pytest.mark.live
+MINE = '{"task_id": "a", "messages": [{}], "check": {"kind": "exact", "any_of": ["x"]}}'
 
 
 @pytest.fixture
@@ -136,8 +137,10 @@ async def test_a_model_that_is_away_is_inconclusive(tmp_path, store):
 async def test_one_without_a_report_says_why(tmp_path, store):
     from upswing.config import ValidateConfig
 
-    config = ValidateConfig(suites=("mine",), files={"mine": str(tmp_path / "gone.jsonl")})
+    (path := tmp_path / "gone.jsonl").write_text(MINE)
+    config = ValidateConfig(suites=("mine",), files={"mine": str(path)})
     async with Desk(tmp_path, store, config=config) as desk:
+        path.unlink()
         _, started = await desk.ask("POST", "/v1/validations", {"model_id": "new"})
         info = await ended(desk, started["validation_id"])
     assert (info["state"], info["word"], info["report"]) == ("failed", None, None)

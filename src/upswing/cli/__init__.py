@@ -14,6 +14,7 @@ from pathlib import Path
 
 from upswing import __version__
 from upswing.cli import agents, demo, deployment, serving, validation, worlds
+from upswing.cli.arguments import above, picture, whole
 from upswing.errors import UpswingError
 
 _DATA = "the data directory (default: $UPSWING_DATA, else ./upswing-data; the demo's own: ./upswing-demo)"
@@ -55,10 +56,13 @@ def _loop(command: Command) -> None:
     up = command("up", "loop:up", "Run the loop in the foreground.", json=False)
     up.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     up.add_argument(
-        "--port", type=_port, default=8100, help="HTTP port, 0 for any free one (default: 8100)"
+        "--port",
+        type=whole(0, 65535),
+        default=8100,
+        help="HTTP port, 0 for any free one (default: 8100)",
     )
     up.add_argument(
-        "--gateway-port", type=_port, default=3000,
+        "--gateway-port", type=whole(0, 65535), default=3000,
         help="the model gateway's port, 0 for any (default: 3000)",
     )  # fmt: skip
     up.add_argument(
@@ -66,7 +70,7 @@ def _loop(command: Command) -> None:
     )
     up.add_argument(
         "--nats-port",
-        type=_port,
+        type=whole(0, 65535),
         default=0,
         help="port of the embedded bus (default: any free one)",
     )
@@ -87,7 +91,7 @@ def _data(command: Command) -> None:
         help="trajectory.v1, or rows with stepsJson",
     )  # fmt: skip
     export.add_argument(
-        "--after", type=int, default=0, metavar="SEQ", help="only those stored after this sequence number"
+        "--after", type=whole(0), default=0, metavar="SEQ", help="only those stored after this sequence number"
     )  # fmt: skip
     about = "Filter standard input: private values become placeholders."
     redact = command("redact", "data:redact", about, json=False)
@@ -98,30 +102,35 @@ def _data(command: Command) -> None:
     dead.add_argument("action", nargs="?", choices=("list", "show", "replay"), default="list")
     dead.add_argument("id", nargs="?", help="the dead letter to show or replay")
     dead.add_argument("--reason", help="only those with this reason")
-    dead.add_argument("--limit", type=int, default=100)
+    dead.add_argument("--limit", type=whole(1, 1000), default=100)
 
 
 def _rewards(command: Command) -> None:
     reward = command("reward", "rewards:reward", "Show a trajectory's reward, term by term.")
     reward.add_argument("action", choices=("show",))
     reward.add_argument("trajectory", help="the trajectory's id")
-    windows = command("windows", "rewards:windows", "Show which windows can be trained on.")
+    windows = command("windows", "rewards:windows", "Show which groups can be trained on.")
     windows.add_argument("action", choices=("check",))
     windows.add_argument(
-        "--min-agents", type=int, default=5,
-        help="agents a group needs in a continuous world (default: 5)",
+        "--min-agents", type=whole(1, 1000), metavar="N",
+        help="agents a group needs in a continuous world (default: [train] min_agents)",
     )  # fmt: skip
     windows.add_argument(
-        "--min-attempts", type=int, default=4, help="attempts at a task a group needs (default: 4)"
-    )
+        "--min-attempts", type=whole(2, 1000), metavar="N",
+        help="attempts at a task a group needs (default: [train] min_attempts)",
+    )  # fmt: skip
     windows.add_argument(
-        "--min-windows", type=int, default=1, help="groups that are needed (default: 1)"
-    )
+        "--min-windows", type=whole(1), metavar="N",
+        help="ask only for so many groups (default: what the loop itself needs to train)",
+    )  # fmt: skip
     windows.add_argument("--since", default="", metavar="WINDOW", help="only from this window on")
+    windows.add_argument(
+        "--all", action="store_true", help="every group, not only the most telling"
+    )
     about = "Tell the loop what really happened in its windows."
     outcomes = command("outcomes", "rewards:outcomes", about)
     outcomes.add_argument("action", choices=("sync",))
-    outcomes.add_argument("--hours", type=int, default=24, help="how far back (default: 24)")
+    outcomes.add_argument("--hours", type=whole(1), default=24, help="how far back (default: 24)")
     outcomes.add_argument("--file", action="append", default=[], help="outcomes in JSON lines")
 
 
@@ -134,15 +143,19 @@ def _training(command: Command) -> None:
         "--dry-run", action="store_true", help="say what would be trained on and how, and stop"
     )
     train.add_argument("--base-model", metavar="NAME", help="`tiny`, `smollm2` or a folder")
-    train.add_argument("--samples", type=int, metavar="N", help="trajectories of the data set")
-    train.add_argument("--min-agents", type=int, metavar="N", help="agents that make a group")
-    train.add_argument("--iterations", type=int, metavar="N", help="rounds, each over other groups")
+    train.add_argument("--samples", type=whole(1), metavar="N", help="trajectories of the data set")
+    train.add_argument("--min-agents", type=whole(1), metavar="N", help="agents that make a group")
     train.add_argument(
-        "--windows-per-iteration", type=int, metavar="N", help="groups of one iteration"
+        "--iterations", type=whole(1), metavar="N", help="rounds, each over other groups"
     )
-    train.add_argument("--learning-rate", type=float, metavar="RATE")
-    train.add_argument("--batch-size", type=int, metavar="N", help="trajectories of one step")
-    train.add_argument("--epochs", type=int, metavar="N", help="passes over an iteration's data")
+    train.add_argument(
+        "--windows-per-iteration", type=whole(1), metavar="N", help="groups of one iteration"
+    )
+    train.add_argument("--learning-rate", type=above(0), metavar="RATE")
+    train.add_argument("--batch-size", type=whole(1), metavar="N", help="trajectories of one step")
+    train.add_argument(
+        "--epochs", type=whole(1), metavar="N", help="passes over an iteration's data"
+    )
     train.add_argument("--seed", type=int, metavar="N")
     train.add_argument(
         "--recipe", action="append", default=[], metavar="KNOB=VALUE", help="any other knob; may be repeated"
@@ -156,17 +169,17 @@ def _training(command: Command) -> None:
     jobs.add_argument("id", nargs="?", help="the job to show, watch or cancel")
     jobs.add_argument("--status", choices=("queued", "running", "completed", "failed", "cancelled"))
     jobs.add_argument("--since", metavar="SPAN", help="made in the last 90m, 36h, 7d or 2w")
-    jobs.add_argument("--limit", type=int, default=100)
+    jobs.add_argument("--limit", type=whole(1, 1000), default=100)
     models = command("models", "training:models", "List the models that training made.")
     models.add_argument("--deployed-since", metavar="SPAN", help="deployed in the last 7d, say")
     learned = command(
         "learn-report", "learn_report:learn_report", "What was learned, cycle by cycle."
     )
-    learned.add_argument("--chart", metavar="FILE", help="draw it as PNG too")
+    learned.add_argument("--chart", type=picture, metavar="FILE", help="draw it too, as PNG or SVG")
     decisions = command("decisions", "journal:decisions", "List what the loop decided, and why.")
     decisions.add_argument("--stage", help="only this stage's, such as `trigger`")
     decisions.add_argument("--since", metavar="SPAN", help="made in the last 36h, say")
-    decisions.add_argument("--limit", type=int, default=100)
+    decisions.add_argument("--limit", type=whole(1, 1000), default=100)
     about = "Show a decision with its inputs, and try it again with today's rules."
     command("explain", "journal:explain", about).add_argument("id", help="the decision's id")
 
@@ -195,13 +208,6 @@ def _access(command: Command) -> None:
     nats = command("nats-config", "access:nats_config", about, json=False)
     nats.add_argument("--listen", default="127.0.0.1:4222")
     nats.add_argument("--store-dir", default="/var/lib/nats")
-
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise ValueError
-    return port
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,9 +6,11 @@ import json
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from upswing.cli.arguments import named
 from upswing.errors import Misuse, Transient
 
 
@@ -35,8 +37,12 @@ def call(
     path: str,
     body: bytes | None = None,
     content_type: str = "application/json",
+    options: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The answer's body; a refusal becomes the loop's own sentence."""
+    """The answer's body; a refusal becomes the loop's own sentence, about the option that it names.
+
+    `options` says which option makes which field of the request.
+    """
     url, key = reach(folder)
     request = urllib.request.Request(  # noqa: S310 - the loop's own address
         url + path, data=body, method=method,
@@ -46,14 +52,17 @@ def call(
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
             return bytes(answer.read())
     except urllib.error.HTTPError as error:
-        raise Misuse(_sentence(error.read())) from None
+        raise Misuse(named(_sentence(error.read()), options)) from None
     except OSError as error:
         raise Transient(f"The loop at {url} does not answer ({error}): is it running?") from None
 
 
-def ask(folder: Path, method: str, path: str, body: Any = None) -> Any:
+def ask(
+    folder: Path, method: str, path: str, body: Any = None, options: Mapping[str, str] | None = None
+) -> Any:
     """The same with JSON both ways."""
-    raw = call(folder, method, path, json.dumps(body).encode() if body is not None else None)
+    sent = json.dumps(body).encode() if body is not None else None
+    raw = call(folder, method, path, sent, options=options)
     return json.loads(raw) if raw else None
 
 

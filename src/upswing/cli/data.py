@@ -77,9 +77,20 @@ def _as_contract(line: bytes) -> bytes:
         return line
     try:
         tree = msgspec.json.decode(line)
-        return canonical(trajectory_of_row(tree)) if is_table_row(tree) else line
+        return canonical(_known_status(trajectory_of_row(tree))) if is_table_row(tree) else line
     except (msgspec.DecodeError, Rejected, UnicodeDecodeError):
         return line
+
+
+def _known_status(tree: dict[str, Any]) -> dict[str, Any]:
+    """A table has statuses of its own; one that says nothing of success is kept, and is no outcome."""
+    from upswing.dataset.outcome import unread
+
+    metadata = tree["metadata"]
+    if not unread(metadata.get("outcome")):
+        return tree
+    kept = {key: value for key, value in metadata.items() if key != "outcome"}
+    return {**tree, "metadata": {**kept, "final_status": metadata["outcome"]}}
 
 
 def export(arguments: argparse.Namespace) -> int:

@@ -63,6 +63,18 @@ def _config(folder: Path) -> str:
     return f"The config is valid; {len(settings.redact.rules)} redaction rules of your own."
 
 
+def _validation(folder: Path) -> str:
+    from upswing.adapters.validation import MemoryPins
+    from upswing.config import read_settings
+    from upswing.proving_suites import Repertoire
+    from upswing.validate.task import Task
+
+    config = read_settings(folder, os.environ).validate
+    Repertoire(config, MemoryPins(Task))
+    own = f"{len(config.files)} files and {len(config.worlds)} worlds of your own"
+    return f"The suites to validate with are there, with {own}."
+
+
 def _redactor(_: Path) -> str:
     try:
         version = importlib.metadata.version("hyperscan")
@@ -138,6 +150,7 @@ def _ports(folder: Path) -> str:
 CHECKS: dict[str, Callable[[Path], str]] = {
     "python": _python,
     "config": _config,
+    "validation": _validation,
     "redactor": _redactor,
     "data": _data,
     "bus": _bus,

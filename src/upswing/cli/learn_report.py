@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from upswing.cli.training import printable, read
 from upswing.contracts.steps import number
+from upswing.dataset.select import GROUPED, IMITATING
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
     from upswing.adapters.sql.database import Database, Row
     from upswing.contracts.validation import Interval
+    from upswing.ports import Decision
 
 _INK = "#2f6fb0"
 _EARNED = (
@@ -57,13 +60,17 @@ class Cycle:
     stopped: str
     kl: float | None
     held_out: tuple[float | None, float | None]
-    """Estimated from logged episodes, before and after."""
+    """Reward before and after."""
     improvement: tuple[float, float, float] | None
     """Validation: estimate and bounds."""
     verdict: str
     why: tuple[str, ...]
     """Why it was rejected, rolled back or failed; empty when it was not."""
     earned: Earned | None = None
+    decided: tuple[str, ...] = ()
+    """The evidence by which it shipped or did not."""
+    held_out_by: str = "logged"
+    """Whether held-out tasks were played afresh, or estimated from logged episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +79,22 @@ class History:
 
     base: dict[str, Earned] = field(default_factory=dict)
     cycles: tuple[Cycle, ...] = ()
+    tasks: str = ""
+    """How many tasks the model that answers solves always, sometimes, never."""
 
 
 def learn_report(arguments: argparse.Namespace) -> int:
     """Print it; with --chart, draw it too."""
-    history = read(arguments.data, gather)
+    from upswing.config import defaults, read_settings, read_surroundings
+
+    settings, surroundings = (
+        read_settings(arguments.data, os.environ),
+        read_surroundings(os.environ),
+    )
+    base = defaults(settings, surroundings).base_model
+    history = read(arguments.data, lambda database: gather(database, base))
     if arguments.chart:
-        draw(history, Path(arguments.chart))
+        draw(history, arguments.chart)
     if arguments.json:
         print(json.dumps(asdict(history), indent=2, default=str))
     else:
@@ -86,11 +102,12 @@ def learn_report(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def gather(database: Database) -> History:
-    """Everything from the store, which is only read."""
+async def gather(database: Database, base: str | None = None) -> History:
+    """Everything from the store, which is only read; `base` is what training starts from at first."""
     from upswing.adapters.sql.jobs import Jobs
     from upswing.adapters.sql.models import Models
     from upswing.adapters.sql.rollouts import Rollouts
+    from upswing.adapters.sql.signals import SignalReader
     from upswing.adapters.sql.validations import Validations
 
     jobs, models = Jobs(database), Models(database)
@@ -98,6 +115,7 @@ async def gather(database: Database) -> History:
     rows = await database.read(lambda tx: tx.rows(_EARNED))
     earned = dict(database.aside.sound("report", "scored", rows, _earned_of))
     incidents = await rollouts.incidents(1000)
+    evidence = await _evidence(database)
     cycles: list[Cycle] = []
     for place, job in enumerate(reversed(await jobs.list(limit=1000)), 1):
         about = job.status.metadata if isinstance(job.status.metadata, dict) else {}
@@ -113,20 +131,18 @@ async def gather(database: Database) -> History:
             _count(about.get("groups")) - _count(about.get("groups_without_variance")),
             name, model.parent if model else None, model.state if model else None,
             str(about.get("stopped") or ""), number(about.get("kl_from_parent")),
-            _pair(about.get("holdout_reward")),
+            _held_out(job.request.training_config.algorithm, about),
             _interval(report.improvement) if report else None,
             report.word if report else "",
             (*_failure(job.status.error), *dict.fromkeys(reasons)),
             earned.get(name) if name else None,
+            evidence.get(name or "") or (tuple(report.reasons) if report else ()),
+            str(about.get("holdout_measured_by") or "logged"),
         ))  # fmt: skip
     trained = {cycle.model_id for cycle in cycles}
-    return History({n: e for n, e in earned.items() if n not in trained}, tuple(cycles))
-
-
-def _pair(value: Any) -> tuple[float | None, float | None]:
-    if not isinstance(value, list) or len(value) != 2:
-        return None, None
-    return number(value[0]), number(value[1])
+    there = await SignalReader(database).learnable(base)
+    others = {n: e for n, e in earned.items() if n not in trained}
+    return History(others, tuple(cycles), there.tasks.sentence)
 
 
 def _count(value: Any) -> int:
@@ -140,6 +156,31 @@ def _shares(value: Any) -> dict[str, float]:
 
 def _earned_of(row: Row) -> tuple[str, Earned]:
     return str(row[0]), Earned(int(row[1]), float(row[2]), number(row[3]))
+
+
+async def _evidence(database: Database) -> dict[str, tuple[str, ...]]:
+    """Model → the reasons of the newest verdict on it, as the journal has them."""
+    from upswing.adapters.sql.decisions import Decisions
+
+    found: dict[str, tuple[str, ...]] = {}
+
+    def read(decision: Decision) -> None:
+        inputs = json.loads(decision.inputs)
+        if isinstance(inputs, dict) and inputs.get("type") == "judged":
+            found.setdefault(str(inputs["model_id"]), tuple(map(str, inputs["reasons"])))
+
+    journal = await Decisions(database).list("deploy", limit=5000)
+    database.aside.sound("report", "decisions", journal, read, key=lambda each: each.decision_id)
+    return found
+
+
+def _held_out(algorithm: str, about: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Before and after; what was selected for its success says nothing about a model."""
+    value = about.get("holdout_reward")
+    chosen = algorithm in IMITATING and about.get("holdout_measured_by") != "fresh"
+    if chosen or not isinstance(value, list) or len(value) != 2:
+        return None, None
+    return number(value[0]), number(value[1])
 
 
 def _interval(found: Interval | None) -> tuple[float, float, float] | None:
@@ -168,37 +209,60 @@ def render(history: History) -> list[str]:
         lines += ["", *_cycle(cycle)]
     if not history.cycles:
         lines.append("Nothing was trained yet; `upswing train --dry-run` says what would be.")
-    return lines
+    return [*lines, "", history.tasks] if history.tasks else lines
 
 
 def _cycle(cycle: Cycle) -> list[str]:
-    made = cycle.model_id or "no model"
-    parent = f" from {cycle.parent}" if cycle.parent else ""
-    took = f", {cycle.seconds:.0f} s" if cycle.seconds is not None else ""
-    lines = [
-        f"cycle {cycle.number}: {cycle.algorithm} made {made}{parent} ({cycle.model_state or cycle.state}){took}"
-    ]
+    lines = [f"cycle {cycle.number}: {_head(cycle)}"]
     if cycle.learned_on:
         shares = ", ".join(f"{share:.0%} {name}" for name, share in cycle.learned_on.items())
-        lines.append(
-            f"  learned on   {cycle.trajectories} trajectories, {cycle.groups} groups with a "
-            f"difference: {shares}"
-        )
+        lines.append(f"  learned on   {_material(cycle)}: {shares}")
     before, after = cycle.held_out
     if before is not None and after is not None:
-        lines.append(f"  held out     {before:.3f} → {after:.3f}, estimated from logged episodes")
+        how = "played afresh" if cycle.held_out_by == "fresh" else "estimated from logged episodes"
+        lines.append(f"  held out     {before:.3f} → {after:.3f}, {how}")
     if cycle.kl is not None:
         stopped = f", stopped by {cycle.stopped}" if cycle.stopped else ""
         lines.append(f"  moved        {cycle.kl:.2f} nats a reply{stopped}")
-    if cycle.improvement is not None:
-        estimate, lower, upper = cycle.improvement
-        lines.append(
-            f"  validation   {cycle.verdict}, {estimate:+.3f} [{lower:+.3f}, {upper:+.3f}]"
-        )
+    lines += _validation(cycle)
     if cycle.earned is not None:
         lines.append(f"  in use       {_earned(cycle.earned)}")
     lines += [f"  why not      {reason}" for reason in cycle.why]
     return lines
+
+
+def _head(cycle: Cycle) -> str:
+    """What became of the job, so far.
+
+    A job that goes on has made no model yet; one that failed never will.
+    """
+    took = f", {cycle.seconds:.0f} s" if cycle.seconds is not None else ""
+    if cycle.model_id is None:
+        ended = cycle.state in {"failed", "cancelled", "completed"}
+        return f"{cycle.algorithm} is {cycle.state}{' and made no model' if ended else ''}{took}"
+    parent = f" from {cycle.parent}" if cycle.parent else ""
+    return f"{cycle.algorithm} made {cycle.model_id}{parent} ({cycle.model_state or cycle.state}){took}"
+
+
+def _material(cycle: Cycle) -> str:
+    """What was learned on: groups, where attempts of a group are compared, else single attempts."""
+    if cycle.algorithm in GROUPED:
+        return f"{cycle.trajectories} trajectories, {cycle.groups} groups with a difference"
+    return f"{cycle.trajectories} attempts"
+
+
+def _validation(cycle: Cycle) -> list[str]:
+    """The verdict, the interval where one was measured, and which evidence decided."""
+    if not cycle.verdict and not cycle.decided:
+        return []
+    told = cycle.verdict or "none"
+    if cycle.improvement is not None:
+        estimate, lower, upper = cycle.improvement
+        told += f", {estimate:+.3f} [{lower:+.3f}, {upper:+.3f}]"
+    return [
+        f"  validation   {told}",
+        *(f"  decided by   {printable(reason)}" for reason in cycle.decided),
+    ]
 
 
 def _earned(earned: Earned) -> str:
@@ -231,7 +295,6 @@ def draw(history: History, path: Path) -> None:
     axis.set(xlabel="cycle", ylabel="mean outcome", ylim=(0, 1), title="What was learned, by cycle")
     axis.set_xticks(range(max(at for at, *_ in points) + 1))
     axis.spines[["top", "right"]].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     plt.close(figure)
 

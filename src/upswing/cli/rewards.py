@@ -6,7 +6,11 @@ import argparse
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+import re
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +19,13 @@ from upswing.errors import Misuse
 
 if TYPE_CHECKING:
     from upswing.adapters.sql.rewards import Rewards
+    from upswing.ports import ScoredMember
+    from upswing.reward.windows import Readiness
+    from upswing.trigger.policy import Policy
+    from upswing.trigger.ready import Minimums
 
 T = TypeVar("T")
+_WINDOW = re.compile(r"\d{4}-\d\d-\d\d(T\d\d(:\d\d){0,2}Z?)?\Z")
 
 
 def reward(arguments: argparse.Namespace) -> int:
@@ -39,16 +48,86 @@ def reward(arguments: argparse.Namespace) -> int:
 
 
 def windows(arguments: argparse.Namespace) -> int:
-    """Each window with its agents; the exit code says whether one is ready for training."""
-    from upswing.reward.windows import readiness, render, report, to_json
+    """The groups that tell most; the exit code says whether there is enough to train on."""
+    from upswing.config import read_settings, read_surroundings
+    from upswing.reward.windows import MOST, readiness, render, report, to_json
+    from upswing.trigger.policy import policy_of
 
-    members = _read(arguments.data, lambda rewards: rewards.members(arguments.since))
-    reports = report(members, arguments.min_agents, arguments.min_attempts)
-    if arguments.json:
-        print(json.dumps(to_json(reports, arguments.min_windows), indent=2))
+    policy = policy_of(read_settings(arguments.data, os.environ), read_surroundings(os.environ))
+    usual = policy.rules.minimums
+    agents, attempts = (
+        arguments.min_agents or usual.agents, arguments.min_attempts or usual.attempts,
+    )  # fmt: skip
+    recorded = _read(arguments.data, lambda rewards: rewards.members())
+    if not _is_window(arguments.since, recorded):
+        print(
+            f"upswing: --since takes a window such as 2026-01-15T10:00, or a date; {arguments.since!r} "
+            "is neither, and no window of this name is recorded.",
+            file=sys.stderr,
+        )
+        return 2
+    taken = _taken(arguments.data, policy)
+    reports = report(
+        [
+            each
+            for each in recorded
+            if each.window_id >= arguments.since
+            and (each.infra_error or each.trajectory_id in taken)
+        ],
+        agents,
+        attempts,
+    )
+    if arguments.min_windows is not None:
+        state = readiness(reports, arguments.min_windows)
     else:
-        print("\n".join(render(reports, arguments.min_windows)))
-    return 0 if readiness(reports, arguments.min_windows).ready else 1
+        least = replace(usual, agents=agents, attempts=attempts)
+        state = _state(arguments.data, policy, least)
+    if arguments.json:
+        print(json.dumps(to_json(reports, state), indent=2))
+    else:
+        print("\n".join(render(reports, state, most=None if arguments.all else MOST)))
+    return 0 if state.ready else 1
+
+
+def _is_window(since: str, recorded: Sequence[ScoredMember]) -> bool:
+    return (
+        not since or bool(_WINDOW.match(since)) or any(each.window_id == since for each in recorded)
+    )
+
+
+def _taken(folder: Path, policy: Policy) -> set[str]:
+    """The trajectories that a job of the trigger's would train on."""
+    from upswing.adapters.sql.signals import SignalReader
+    from upswing.cli.training import ago, read
+
+    since = ago(timedelta(days=policy.days))
+    members, _ = read(
+        folder,
+        lambda database: SignalReader(database).pool(
+            policy.rules.base_model, max_turns=policy.max_turns, since=since
+        ),
+    )
+    return {each.trajectory_id for each in members}
+
+
+def _state(folder: Path, policy: Policy, least: Minimums) -> Readiness:
+    """What the loop itself says: the rule of its trigger."""
+    from upswing.adapters.sql.signals import SignalReader
+    from upswing.cli.training import ago, read
+    from upswing.reward.windows import Readiness
+    from upswing.trigger.ready import readiness
+
+    since = ago(timedelta(days=policy.days))
+    there = read(
+        folder,
+        lambda database: SignalReader(database).learnable(
+            policy.rules.base_model, min_agents=least.agents, min_attempts=least.attempts,
+            max_turns=policy.max_turns, since=since, self_reported=policy.self_reported,
+        ),
+    )  # fmt: skip
+    state = readiness(there, least, policy.rules.algorithm)
+    why = f"{state.algorithm}, because {state.why}." if state.ready else state.reason
+    return Readiness(state.ready, f"{why} {there.tasks.sentence}".strip())
 
 
 def outcomes(arguments: argparse.Namespace) -> int:

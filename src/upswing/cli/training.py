@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,15 +22,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs")
 _KNOBS = ("min_agents", "iterations", "windows_per_iteration", "seed")
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in (*_HYPERPARAMETERS, *_KNOBS)} | {
+    "algorithm": "--algorithm", "base_model": "--base-model", "sample_size": "--samples",
+}  # fmt: skip
+_ABSURD = {
+    "learning_rate": (0.1, "the policy will most likely forget everything; 1e-6 to 1e-2 are usual"),
+    "epochs": (1000, "so many passes learn the data by heart; 1 to 30 are usual"),
+    "batch_size": (100_000, "that is more than a job has; 8 to 256 are usual"),
+}
+"""What no job can use well: it is done as asked, with a warning."""
 
 
 def train(arguments: argparse.Namespace) -> int:
     """Ask the loop for a job; with --wait, see it through."""
+    for line in warnings(arguments):
+        print(f"upswing: {line}", file=sys.stderr)
     if arguments.dry_run:
         return _dry_run(arguments)
     path = "/training/start" + ("" if arguments.force else "?only_if_ready=true")
     try:
-        started = ask(arguments.data, "POST", path, wish(arguments))
+        started = ask(arguments.data, "POST", path, wish(arguments), _OPTIONS)
     except Misuse as error:
         if str(error).startswith("Not ready"):
             raise Misuse(f"{error} `--force` trains anyway.") from None
@@ -51,12 +63,21 @@ def _dry_run(arguments: argparse.Namespace) -> int:
 
     from upswing.train.plan import Plan, render
 
-    found = ask(arguments.data, "POST", "/training/plan", wish(arguments))
+    found = ask(arguments.data, "POST", "/training/plan", wish(arguments), _OPTIONS)
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:
         print("\n".join(render(msgspec.convert(found, Plan))))
     return 0
+
+
+def warnings(arguments: argparse.Namespace) -> list[str]:
+    """What was asked for and can hardly be meant."""
+    return [
+        f"{_OPTIONS[name]} {value:g} is taken as asked, but {why}."
+        for name, (most, why) in _ABSURD.items()
+        if (value := getattr(arguments, name)) is not None and value > most
+    ]
 
 
 def wish(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -199,9 +220,9 @@ def models(arguments: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2))
         return 0
     for model in found:
-        reward = "   –" if model["final_reward"] is None else f"{model['final_reward']:.3f}"
+        reward = "–" if model["final_reward"] is None else f"{model['final_reward']:.3f}"
         print(
-            f"{model['model_id']:<22} {model['state']:<10} reward {reward}  {model['samples']:>6} samples  "
+            f"{model['model_id']:<22} {model['state']:<10} held-out reward {reward:<5}  {model['samples']:>6} samples  "
             f"{model['created'][:19]}  {printable(model['base_model'])}  {model['job_id']}"
         )
     if not found:

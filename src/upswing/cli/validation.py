@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from upswing.cli.arguments import whole
 from upswing.cli.client import ask
 from upswing.errors import Misuse, Transient, UpswingError
 
@@ -51,7 +52,9 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     about = "Make a failure a task that every later model has to do."
     pin = command("pin", "validation:pin", about)
     pin.add_argument("trajectory", help="the trajectory's id")
-    pin.add_argument("--turn", type=int, metavar="N", help="what went wrong (default: the last)")
+    pin.add_argument(
+        "--turn", type=whole(1), metavar="N", help="what went wrong (default: the last)"
+    )
     pin.add_argument(
         "--contains", action="append", default=[], metavar="TEXT", help="a good answer has this"
     )

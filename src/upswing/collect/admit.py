@@ -10,7 +10,7 @@ can be read again: no stage after this one meets a body that is not a trajectory
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +23,8 @@ import msgspec
 from upswing.collect.enrich import enrich, short
 from upswing.contracts import Feedback, Message, Trajectory, canonical, decode, decode_trajectory
 from upswing.contracts.steps import OUTSIDE, YEARS
+from upswing.dataset.outcome import unread
+from upswing.dataset.truth import unread_truth
 from upswing.errors import Reason, Rejected
 from upswing.ports import Admitted, AdmittedFeedback
 from upswing.redact import RedactionFailed, Redactor
@@ -47,6 +49,8 @@ class Admission:
 
     admitted: Admitted
     findings: int
+    unread: str = ""
+    """Which part of what it says of its success is not understood, and what can be written."""
 
     @property
     def redacted(self) -> bool:
@@ -66,7 +70,14 @@ def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
     body = canonical(clean.tree)
     _check_again(Trajectory, body)
     admitted = enrich(trajectory, clean.tree, body, sha256(body).digest(), limits.window_hours)
-    return Admission(admitted, clean.findings)
+    return Admission(admitted, clean.findings, _unread(tree["metadata"]))
+
+
+def _unread(metadata: Mapping[str, Any]) -> str:
+    """What is right may have any form that a judge can read; one with a `kind` is for a check."""
+    truth = metadata.get("ground_truth")
+    meant = isinstance(truth, Mapping) and "kind" in truth
+    return unread(metadata.get("outcome")) or (unread_truth(truth) if meant else "")
 
 
 def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[AdmittedFeedback, int]:

@@ -11,7 +11,7 @@ from msgspec import UnsetType
 from upswing.contracts import Trajectory
 from upswing.contracts.steps import window_of
 from upswing.dataset.evaluation import is_evaluation, is_practice
-from upswing.dataset.task import answers_of, is_continuous, task_of
+from upswing.dataset.task import answers_of, is_continuous, short_id, task_of
 from upswing.ports import Admitted
 from upswing.redact.identity import LONGEST
 
@@ -52,7 +52,7 @@ def enrich(
         domain=task.get("domain") or domain_of(trajectory),
         complexity=float(task.get("complexity_score", complexity_of(trajectory))),
         window_id=window,
-        scenario_id=_text(metadata, "scenario_id") or (window if continuous else task_id),
+        scenario_id=short_id(_text(metadata, "scenario_id") or (window if continuous else task_id)),
         episode_id=_text(metadata, "episode_id"),
         model=short(metadata["model"]),
         started=trajectory.start_timestamp,

@@ -37,6 +37,8 @@ class Passed(msgspec.Struct, frozen=True, tag=True):
 
     admitted: Admitted
     findings: int
+    unread: str = ""
+    """What is not understood of its success; a door that can answer refuses it for that."""
 
 
 class PassedFeedback(msgspec.Struct, frozen=True, tag=True):
@@ -66,7 +68,8 @@ def look(kind: Kind, raw: bytes, redactor: Redactor, limits: Limits) -> Verdict:
     try:
         if kind is Kind.TRAJECTORY:
             admission = admit(raw, redactor, limits)
-            return Passed(admission.admitted, admission.findings)
+            unread = sentence_of(admission.unread, redactor) if admission.unread else ""
+            return Passed(admission.admitted, admission.findings, unread)
         feedback, findings = admit_feedback(raw, redactor, limits)
     except Rejected as error:
         return refusal(raw, error, redactor)

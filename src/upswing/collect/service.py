@@ -40,6 +40,8 @@ DEATHS_TO_POISON = 4
 FETCH = 256
 CROWD = 24
 """Messages in hand at once that make a crowd."""
+_ANSWERED = frozenset({"http", "steps"})
+"""Doors whose sender hears why something is refused, and can send it again."""
 
 
 class OptOuts(Protocol):
@@ -54,6 +56,8 @@ class Outcome:
     rejected: Rejected | None = None
     id: str | None = None
     erase: bool = False
+    note: str = ""
+    """What its sender should know although it was taken."""
 
     @property
     def word(self) -> str:
@@ -120,6 +124,11 @@ class Intake:
         self._metrics.redacted(verdict.findings)
         if self._optouts.opted_out(row.user_id):
             return self.dropped(door, row.trajectory_id)
+        if verdict.unread and door in _ANSWERED:
+            unread = Refused(
+                Reason.SCHEMA, verdict.unread, digest(raw), cut(row.body.decode()), row.user_id
+            )
+            return await self.bury(unread, door=door, subject=subject, deliveries=deliveries)
         taken = await self._store.take(
             row,
             door=door,
@@ -139,7 +148,8 @@ class Intake:
         if taken is Taken.STORED:
             self._metrics.stored(row.agent_type, row.domain, row.turns)
             self._stored()
-        return Outcome(taken, id=row.trajectory_id, erase=redacted or taken is Taken.ERASED)
+        erase = redacted or taken is Taken.ERASED
+        return Outcome(taken, id=row.trajectory_id, erase=erase, note=_noted(verdict.unread))
 
     async def feedback(
         self,
@@ -212,6 +222,14 @@ _NO_WORD = {
     Taken.CONFLICT: (Reason.CONFLICT, "This feedback id is known with other content."),
     Taken.NOT_YOURS: (Reason.NOT_YOURS, "This trajectory is another user's."),
 }
+
+
+def _noted(unread: str) -> str:
+    """It was taken all the same: nobody would send it again."""
+    if not unread:
+        return ""
+    log.warning("taken without an outcome: %s", unread, extra={"action": "outcome_unread"})
+    return f"{unread} It was taken, and counts as one whose outcome nobody states."
 
 
 def _refused(verdict: Verdict) -> Refused:

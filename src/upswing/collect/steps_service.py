@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Protocol
@@ -17,10 +17,12 @@ from upswing.collect.stepwise import (
     LOOK_BACK,
     assemble,
     begin,
+    check_same_end,
     clean_step,
     numbered,
     parse,
     step_number,
+    unread_end,
 )
 from upswing.contracts import canonical
 from upswing.errors import Conflict, Misuse, Rejected, Transient
@@ -144,8 +146,12 @@ class StepwiseDoor:
 
     async def end(self, trajectory_id: str, raw: bytes) -> Outcome:
         """Close it: the steps become a trajectory and take the way of every other."""
-        if await self._store.trajectory(trajectory_id):
+        if stored := await self._store.trajectory(trajectory_id):
             await self._notebook.close(trajectory_id)
+            try:
+                check_same_end(parse(raw or b"{}"), stored.admitted.body)
+            except Rejected as error:
+                return await self._refuse(raw, error, f"{trajectory_id}/end")
             return Outcome(Taken.KNOWN, id=trajectory_id)
         known = await self._open(trajectory_id)
         if known.head == _OPTED_OUT:
@@ -161,7 +167,7 @@ class StepwiseDoor:
         if outcome.taken:
             await self._notebook.close(trajectory_id)
             self._memories.pop(trajectory_id, None)
-        return outcome
+        return replace(outcome, note=outcome.note or unread_end(end))
 
     async def end_stale(self, older_than: timedelta) -> int:
         """End what nobody has added to for long; its steps are worth keeping."""

@@ -15,9 +15,19 @@ from typing import Any
 import msgspec
 
 from upswing.contracts import canonical
-from upswing.contracts.steps import field, stamp, trajectory_of_steps, turn_of
+from upswing.contracts.steps import (
+    END,
+    end_outcome,
+    field,
+    rest,
+    stamp,
+    trajectory_of_steps,
+    tree,
+    turn_of,
+)
 from upswing.contracts.steps import identity as trajectory_id_of
-from upswing.errors import Reason, Rejected
+from upswing.dataset.outcome import read_outcome
+from upswing.errors import Conflict, Reason, Rejected
 from upswing.redact import Names, RedactionFailed, Redactor
 from upswing.redact.identity import identity
 from upswing.redact.messages import CLOSED_IN_HEAD, with_words, without_words
@@ -28,6 +38,7 @@ _IDENTITIES = {
     "agent": ("agentId", "agent_id"),
     "session": ("sessionId", "session_id"),
     "user": ("userId", "user_id"),
+    "task": ("taskId", "task_id", "scenarioId", "scenario_id"),
 }
 _FIXED = ("stepNumber", "step_number", "timestamp")
 Tree = dict[str, Any]
@@ -130,6 +141,30 @@ def assemble(
 ) -> bytes:
     """The whole trajectory as a message, ready for admission like any other."""
     return canonical(trajectory_of_steps(head, steps, {"end_time": stamp(now)} | dict(end)))
+
+
+def unread_end(end: Mapping[str, Any]) -> str:
+    """What of an end is not read; empty when all of it is.
+
+    >>> unread_end({"outcom": "completed"})
+    '`outcom` of the end is not read; how it went is said by `outcome`, or `final_status` and `share`.'
+    """
+    names = ", ".join(f"`{name[:40]}`" for name in rest(end, END))
+    said = "how it went is said by `outcome`, or `final_status` and `share`"
+    return f"{names} of the end is not read; {said}." if names else ""
+
+
+def check_same_end(end: Mapping[str, Any], stored: bytes) -> None:
+    """`Conflict` when a trajectory that has ended is told to have gone otherwise."""
+    told = end_outcome(end)
+    if told is None:
+        told = tree(field(end, "metadata")).get("outcome")
+    said = read_outcome(told)
+    holds = read_outcome(msgspec.json.decode(stored)["metadata"].get("outcome"))
+    if told is not None and (said.value, said.source) != (holds.value, holds.source):
+        raise Conflict(
+            f"The trajectory has ended {holds.words}, which holds; this end says another."
+        )
 
 
 def _redacted(redactor: Redactor, tree: Any, names: Names) -> Any:

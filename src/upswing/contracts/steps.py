@@ -61,6 +61,11 @@ _JUDGE = {
     "aiJudgeReasoning": "ai_judge_reasoning",
     "judgedAt": "judged_at",
 }
+END = (
+    "endTime", "endTimestamp", "outcome", "finalStatus", "status", "share", "source", "totalReward",
+    "environment", "metadata", *_FINAL,
+)  # fmt: skip
+"""What is read of an end."""
 _FLAGS = ("batchId", "isTrainingData", "isEvaluation", "usedInTraining", "trainedInBatch")
 _PROMPTS = ("userPrompt", "prompt", "input")
 _RESPONSES = ("response", "output", "rawResponse")
@@ -177,11 +182,17 @@ def identity(external: str) -> str:
         return str(uuid5(NAMESPACE_URL, f"upswing:trajectory:{external}"))
 
 
-def outcome_of(status: str, share: float | None = None, **details: Any) -> Tree:
-    """`metadata.outcome`: how it ended, and how much of the task is done, where that is known."""
-    known = SHARES.get(status) if number(share) is None else number(share)
-    done = {} if known is None else {"share": min(1.0, max(0.0, known))}
-    return {"status": status, **done, **details}
+def outcome_of(status: Any, share: Any = None, **details: Any) -> Tree:
+    """`metadata.outcome`: how it ended, and how much of the task is done, where that is known.
+
+    A share that is none stays as it is: whoever reads the outcome says so.
+    """
+    known = SHARES.get(status) if share is None and isinstance(status, str) else share
+    return {
+        **({} if status is None else {"status": status}),
+        **({} if known is None else {"share": known}),
+        **details,
+    }
 
 
 # --- a step is a turn ------------------------------------------------------------------------
@@ -345,7 +356,7 @@ def _metadata(
     window = field(head, "windowId") or window_of(start, hours)
     beyond = [(t["turn_id"], _beyond(s, t["turn_id"])) for s, t in zip(steps, turns, strict=True)]
     external = text(field(head, "trajectoryId"))
-    status, total = field(end, "finalStatus", "status"), number(field(end, "totalReward"))
+    total = number(field(end, "totalReward"))
     found = {
         "model": text(field(head, "model") or _model(steps) or "unknown"),
         "window_id": window,
@@ -353,7 +364,7 @@ def _metadata(
         "scenario_id": field(head, "scenarioId") or window,
         "episode_id": field(head, "episodeId"),
         "user_id": field(head, "userId"),
-        "outcome": outcome_of(text(status), field(end, "share")) if status else None,
+        "outcome": end_outcome(end),
         "environment": _environment(steps, end) or None,
         "step_rewards": _step_rewards(steps),
         "total_reward": total,
@@ -362,6 +373,25 @@ def _metadata(
     }
     told = {**tree(field(head, "metadata")), **tree(field(end, "metadata"))}
     return {**told, **{key: value for key, value in found.items() if value is not None}}
+
+
+def end_outcome(end: Mapping[str, Any]) -> Any:
+    """How an end says that it went: by `outcome`, or by `final_status` with `share` and `source`.
+
+    >>> end_outcome({"outcome": 0.7}), end_outcome({"final_status": "timeout"})
+    (0.7, {'status': 'timeout', 'share': 0.0})
+    """
+    told, share, source = (field(end, name) for name in ("outcome", "share", "source"))
+    status = field(end, "finalStatus", "status")
+    if told is not None and status is not None:
+        raise Rejected(
+            Reason.SCHEMA, "The end says twice how it went: `outcome` or `final_status`, not both."
+        )
+    if told is not None or (status in (None, "") and share is None):
+        return told
+    if not isinstance(status, str) and share is None:
+        return status
+    return outcome_of(status or None, share, **({"source": source} if source else {}))
 
 
 def _model(steps: Sequence[Mapping[str, Any]]) -> Any:
@@ -466,7 +496,7 @@ def row_of_trajectory(trajectory: Mapping[str, Any], *, created_at: datetime) ->
         "metadataJson": _json({**metadata, _EXACT: exact}),
         "totalReward": number(metadata.get("total_reward")) or 0.0,
         "episodeLength": len(turns),
-        "finalStatus": tree(metadata.get("outcome")).get("status", "unknown"),
+        "finalStatus": _status(metadata.get("outcome")),
         **{theirs: number(environment.get(ours)) for theirs, ours in _FINAL.items()},
         **{theirs: metadata.get(ours) for theirs, ours in _JUDGE.items()},
         "isTrainingData": True,
@@ -478,6 +508,17 @@ def row_of_trajectory(trajectory: Mapping[str, Any], *, created_at: datetime) ->
     flags = tree(metadata.get("row"))
     filled |= {name: flags[_snake(name)] for name in _FLAGS if _snake(name) in flags}
     return {column: filled.get(column) for column in COLUMNS}
+
+
+def _status(outcome: Any) -> Any:
+    """The column's word for an outcome, whatever its form."""
+    match outcome:
+        case str():
+            return outcome
+        case bool() | int() | float():
+            return "completed" if outcome == 1 else "partial" if outcome else "failed"
+        case _:
+            return tree(outcome).get("status", "unknown")
 
 
 def _json(value: Any) -> str:

@@ -13,11 +13,12 @@ attempts at one task make several groups of at most 16, in the order of time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from math import ceil
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, assert_never
 
+from upswing.contracts.training import Algorithm
 from upswing.dataset.scoring import (
     PRECEDENCE,
     Evidence,
@@ -26,6 +27,7 @@ from upswing.dataset.scoring import (
     group_scores,
     single_scores,
 )
+from upswing.dataset.teaching import SUCCESS, Lesson, Tasks, tasks_of, told_apart, worth_imitating
 
 MIN_AGENTS = 5
 MIN_ATTEMPTS = 4
@@ -52,6 +54,10 @@ class Attempt(Evidence, Protocol):
 
     @property
     def domain(self) -> str: ...
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def model(self) -> str: ...
 
     @property
     def answers(self) -> str:
@@ -159,7 +165,7 @@ class Learnable:
     unscored: int = 0
     """Large enough, but nobody says how well they went."""
     identical: int = 0
-    """Flat because everybody did exactly the same."""
+    """Groups of two or more that are flat because everybody did exactly the same."""
     told: int = 0
     """Trajectories whose outcome somebody states, one by one, by the one source of their domain."""
     varied: bool = False
@@ -168,6 +174,64 @@ class Learnable:
     thumbs_down: int = 0
     successes: int = 0
     """Verified, judged or confirmed by a user."""
+    singles: int = 0
+    """Of those that are told, those that reinforce can tell from others."""
+    imitable: int = 0
+    """Of the successes, those that are news to the policy that is trained; and what people showed."""
+    pairs: int = 0
+    """Groups of two attempts or more in which one did better: what dpo learns from."""
+    good: int = 0
+    """Of those that are told, the successes."""
+    tasks: Tasks = field(default_factory=Tasks)
+
+    def teaches(self, algorithm: Algorithm) -> int:
+        """How much this algorithm has to learn from: groups where it compares them, else attempts.
+
+        For kto these are the attempts of the rarer kind, good or bad.
+        """
+        match algorithm:
+            case "grpo" | "rloo":
+                return self.usable
+            case "dpo":
+                return self.pairs
+            case "reinforce":
+                return self.singles
+            case "rft" | "sft":
+                return self.imitable
+            case "ppo":
+                return self.told if self.varied else 0
+            case "kto":
+                thumbs = min(self.thumbs_up, self.thumbs_down)
+                return max(thumbs, min(self.good, self.told - self.good))
+        assert_never(algorithm)
+
+    def reasons(self) -> list[str]:
+        """What becomes of that which teaches nothing, and what to do about it."""
+        found = []
+        if self.told and self.good == self.told:
+            found.append(f"everything is solved already: all {self.told} outcomes are successes")
+        if self.told and not self.good:
+            found.append(f"nothing was solved: all {self.told} outcomes are failures; {_EASIER}")
+        if self.flat > self.identical:
+            found.append(f"{counted(self.flat - self.identical)} flat: all attempts went alike")
+        if self.identical:
+            found.append(f"{counted(self.identical)} with {SAME_ANSWERS}")
+        if self.unscored:
+            found.append(f"{counted(self.unscored)} of which nobody says how well they went")
+        elif self.told < self.trajectories:
+            found.append(f"of {self.trajectories - self.told} nobody says how well they went")
+        return found
+
+
+SAME_ANSWERS = (
+    "the same answer again and again: are agents asking at temperature 0? Ask at 1, or let "
+    "`explore` in [gateway] try others"
+)
+_EASIER = "take easier tasks, or show what would have been right"
+
+
+def counted(groups: int) -> str:
+    return f"{groups} group" if groups == 1 else f"{groups} groups"
 
 
 def learnable(
@@ -175,16 +239,32 @@ def learnable(
     *,
     min_agents: int = MIN_AGENTS,
     min_attempts: int = MIN_ATTEMPTS,
+    own: Collection[str] | None = None,
+    shown: Collection[str] = (),
+    self_reported: bool = False,
 ) -> Learnable:
-    """What these attempts can teach."""
+    """What these attempts can teach the policies that are `own`; None: all are.
+
+    `shown` are trajectories for which somebody showed what would have been right; `self_reported`
+    says whether a success by the agent's own word is imitated too.
+
+    Readiness, the trigger, `upswing windows check`, the dry run and the job all ask this.
+    """
     groups = [
         compared(key, members, min_agents=min_agents, min_attempts=min_attempts)
         for key, members in gathered(attempts)
     ]
     enough = [group for group in groups if group.enough]
+    twos = [
+        group
+        for key, members in gathered(attempts)
+        if (group := compared(key, members, min_agents=2, min_attempts=2)).enough
+    ]
     said = singles(attempts)
+    scores = [each.score for some in said for each in some]
     thumbs = [each.feedback for each in attempts if each.feedback is not None]
-    sure = singles(attempts, CONFIRMED)
+    sure = singles(attempts, PRECEDENCE if self_reported else CONFIRMED)
+    right = frozenset(shown)
     return Learnable(
         trajectories=len(attempts),
         groups=len(enough),
@@ -192,13 +272,19 @@ def learnable(
         flat=sum(group.scored is not None and group.scored.flat for group in enough),
         unscored=sum(group.scored is None for group in enough),
         identical=sum(
-            group.identical and group.scored is not None and group.scored.flat for group in enough
+            group.identical and group.scored is not None and group.scored.flat for group in twos
         ),
-        told=sum(map(len, said)),
-        varied=any(min(some) < max(some) for some in said),
+        told=len(scores),
+        varied=any(len({each.score for each in some}) > 1 for some in said),
         thumbs_up=sum(value >= 0.5 for value in thumbs),
         thumbs_down=sum(value < 0.5 for value in thumbs),
-        successes=sum(value >= 0.5 for some in sure for value in some),
+        successes=sum(each.success for some in sure for each in some),
+        singles=sum(map(told_apart, said)),
+        imitable=sum(worth_imitating(some, own, right) for some in sure)
+        + sum(each.trajectory_id in right for each in attempts),
+        pairs=sum(group.usable for group in twos),
+        good=sum(score >= SUCCESS for score in scores),
+        tasks=tasks_of(each for some in said for each in some),
     )
 
 
@@ -206,14 +292,25 @@ CONFIRMED = (Source.VERIFIED, Source.JUDGE, Source.FEEDBACK)
 """Sources whose success is more than the agent's own word."""
 
 
-def singles(attempts: Sequence[Attempt], order: Sequence[Source] = PRECEDENCE) -> list[list[float]]:
+def singles(
+    attempts: Sequence[Attempt], order: Sequence[Source] = PRECEDENCE
+) -> list[list[Lesson]]:
     """What is stated of single trajectories, by domain, as far as it is of the domain's one source."""
     by_domain: dict[str, list[Attempt]] = {}
     for each in attempts:
         if stated(each, order) is not None:
             by_domain.setdefault(each.domain, []).append(each)
-    found = [single_scores(members, order) for members in by_domain.values()]
-    return [list(scored.scores.values()) for scored in found if scored is not None]
+    return [_lessons(members, order) for members in by_domain.values()]
+
+
+def _lessons(members: Sequence[Attempt], order: Sequence[Source]) -> list[Lesson]:
+    found = single_scores(members, order)
+    scores = {} if found is None else found.scores
+    return [
+        Lesson(each.trajectory_id, each.group, each.domain, each.task_id or each.group, each.model, scores[each.trajectory_id])
+        for each in members
+        if each.trajectory_id in scores
+    ]  # fmt: skip
 
 
 def stated(each: Evidence, order: Sequence[Source] = PRECEDENCE) -> float | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from upswing.contracts.training import Algorithm
 from upswing.dataset.balance import AS_IT_COMES, Balance
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, group_key
 
@@ -66,12 +67,12 @@ _SAID = {
     LeftOut.DOMAIN: "of other domains",
     LeftOut.LENGTH: "too long",
     LeftOut.PROFILE: "of excluded profiles",
-    LeftOut.STALE: "of policies too far back",
+    LeftOut.STALE: "stale (of policies too far back, or of models that were given up)",
     LeftOut.SMALL_GROUP: "with too few others to compare",
     LeftOut.NO_OUTCOME: "whose outcome nobody states",
     LeftOut.FLAT: "in groups where nobody did better than another",
     LeftOut.NO_SUCCESS: "not good enough to imitate",
-    LeftOut.SURPLUS: "more than asked for",
+    LeftOut.SURPLUS: "not needed (more than was asked for)",
 }
 
 
@@ -173,7 +174,7 @@ class Remains:
 class Wish:
     """What a job asks for."""
 
-    algorithm: str
+    algorithm: Algorithm
     sample_size: int
     """The most trajectories, held-out ones included."""
     seed: int = 0

@@ -10,6 +10,19 @@ from upswing.contracts import canonical
 
 UNNAMED = "conversation-"
 """How a task id begins that earlier gateways made up when nobody named a task."""
+_LONGEST = 256
+"""Characters of an id that is looked for: an index holds no longer ones."""
+
+
+def short_id(name: str) -> str:
+    """The id itself, or, of a long one, its beginning and a hash of the whole: two stay two.
+
+    >>> short_id("tax-7"), len(short_id("x" * 300)), short_id("x" * 300) == short_id("x" * 3000)
+    ('tax-7', 256, False)
+    """
+    if len(name) <= _LONGEST:
+        return name
+    return f"{name[: _LONGEST - 33]}-{sha256(name.encode()).hexdigest()[:32]}"
 
 
 def task_of(body: Mapping[str, Any]) -> str:
@@ -27,7 +40,7 @@ def task_of(body: Mapping[str, Any]) -> str:
     context = body["task_context"]
     named = context["task_id"]
     if named and named != body["trajectory_id"] and not named.startswith(UNNAMED):
-        return str(named)
+        return short_id(str(named))
     first = body["turns"][0]["observation"]["content"]
     return f"request-{_digest([context['instructions'], first])}"
 

@@ -22,6 +22,7 @@ from upswing.deploy.arrival import Policy as Newcomers
 from upswing.deploy.limits import Limits
 from upswing.deploy.strategy import Boldness
 from upswing.errors import Misuse
+from upswing.wording import mistake
 
 
 class DeployPolicy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +51,8 @@ def policy_of(
     try:
         policy = msgspec.convert(dict(configured or {}), DeployPolicy)
     except msgspec.ValidationError as error:
-        raise Misuse(f"[deploy]: {error}.") from None
+        place, what = mistake(error, DeployPolicy)
+        raise Misuse(f"[deploy] {place}: {what}.") from None
     initial = _read(environment, "CANARY_INITIAL_TRAFFIC", 0.5, percent=True)
     hours = _read(environment, "CANARY_RAMP_HOURS", 720)
     errors = _read(environment, "ROLLBACK_ERROR_THRESHOLD", 0.499, percent=True)

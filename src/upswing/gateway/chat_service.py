@@ -8,12 +8,13 @@ from uuid import UUID
 
 from upswing.config import ExploreConfig
 from upswing.dataset.evaluation import is_practice
+from upswing.dataset.task import short_id
 from upswing.errors import Misuse, Rejected
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.asked import Asked, read_asked
 from upswing.gateway.book import Episode, Heard, line_of
 from upswing.gateway.client_service import Client, Request
-from upswing.gateway.episodes import Sign, Source, sign_of, user_of
+from upswing.gateway.episodes import Sign, Source, sign_of, text_of, user_of
 from upswing.gateway.exchange_service import Exchange
 from upswing.gateway.explore import exploring
 from upswing.gateway.faults import Fault, tells_of_the_model
@@ -29,7 +30,6 @@ from upswing.gateway.ways_service import Way, Ways
 
 _SOON = b"retry-after: 1\r\n"
 _KEY = b"www-authenticate: Bearer\r\n"
-_LONGEST_WORD = 256
 
 
 class Chat:
@@ -170,7 +170,7 @@ def _wished(table: Table, asked: Asked, request: Request) -> str:
     A client that names the baseline means whoever stands in its place.
     """
     if header := request.headers.get(b"x-model-id"):
-        return header.decode("latin-1")
+        return text_of(header)
     known = any(asked.model == candidate.model.model_id for candidate in table.candidates)
     return asked.model if known else ""
 
@@ -183,9 +183,11 @@ def _opened(
 
     def word(header: bytes, key: str) -> str | None:
         if header in headers:
-            return headers[header].decode("latin-1")[:_LONGEST_WORD]
+            return short_id(text_of(headers[header]))
         value = about.get(key)
-        return value[:_LONGEST_WORD] if isinstance(value, str) and value else None
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        return short_id(value) if isinstance(value, str) and value else None
 
     episode_id = sign.name if sign.source is Source.GIVEN else name
     session = sign.name if sign.source is Source.SESSION else word(b"x-session-id", "session_id")

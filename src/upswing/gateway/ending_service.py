@@ -9,28 +9,18 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from time import monotonic
-from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
 
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.gateway.book import Episode
 from upswing.gateway.desk_service import Reply, reply
 from upswing.gateway.feedback import read_feedback
-from upswing.gateway.frames import Kept
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Keeper
 from upswing.gateway.recorder_service import Recorder, Waiting
-
-
-class End(Struct, frozen=True):
-    """What a client may say at the end."""
-
-    outcome: Any = None
-    """`metadata.outcome` of the trajectory: a status, or a status and the share that is done."""
-    metadata: dict[str, Any] = {}
+from upswing.gateway.said import End, check_same, read_end
 
 
 class Endings:
@@ -45,33 +35,36 @@ class Endings:
 
     async def close(self, owner: str, episode_id: str, body: bytes) -> Reply:
         """End an episode; said again, it says the same."""
-        said = _read(body)
+        said = read_end(body)
         deadline = monotonic() + self._limits.close_seconds
         episode = self._recorder.book.get(owner, episode_id)
-        ended = (
-            self._recorder.fate(owner, episode_id)
-            if episode is None
-            else await self._ended(episode, said, deadline)
-        )
+        if episode is not None:
+            await self._end(episode, said, deadline)
+        ended = self._recorder.fate(owner, episode_id)
         if ended is None:
             raise Misuse(f"No episode {episode_id!r} is open here.")
+        held = self._recorder.said(owner, episode_id)
+        if isinstance(ended, Waiting) or ended.durable:
+            check_same(said, held)
         kept = await self._recorder.durable(ended, max(0.0, deadline - monotonic()))
         if kept is None:
             raise Transient("The episode has ended and waits to be recorded; ask again.")
         return reply(200, {
             "episode_id": episode_id, "trajectory_id": kept.trajectory_id, "recorded": kept.durable,
-            "state": kept.word, "detail": kept.detail,
+            "state": kept.word, "detail": " ".join((*filter(None, [kept.detail]), *held.notes)),
         })  # fmt: skip
 
-    async def _ended(self, episode: Episode, said: End, deadline: float) -> Waiting | Kept:
+    async def _end(self, episode: Episode, said: End, deadline: float) -> None:
         while episode.flights and monotonic() < deadline:  # noqa: ASYNC110 - it ends by itself
             await asyncio.sleep(0.005)
         if episode.flights:
             raise Conflict("A request of this episode is under way.")
+        if episode.ended:  # by another close, meanwhile
+            return
         if said.outcome is not None:
             episode.outcome = said.outcome
         episode.about = {**episode.about, **said.metadata}
-        return self._recorder.end(episode, "close")
+        self._recorder.end(episode, "close")
 
     async def feedback(self, body: bytes) -> Reply:
         """Take a user's word."""
@@ -84,14 +77,3 @@ class Endings:
         if not kept.durable:
             raise Transient("The bus is away; try again later.")
         return reply(200, {"feedback_id": word.feedback_id})
-
-
-def _read(body: bytes) -> End:
-    if not body.strip():
-        return End()
-    try:
-        return msgspec.json.decode(body, type=End)
-    except msgspec.ValidationError as error:
-        raise Rejected(Reason.SCHEMA, f"{error}.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(Reason.MALFORMED, f"The body is not JSON: {error}.") from None

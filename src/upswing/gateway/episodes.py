@@ -75,7 +75,7 @@ def sign_of(headers: Headers, asked: Asked) -> Sign:
     if given:
         return Sign(Source.GIVEN, id_of(given))
     if session := headers.get(b"x-session-id") or _word(about, "session_id"):
-        return Sign(Source.SESSION, _text(session))
+        return Sign(Source.SESSION, text_of(session))
     if user := user_of(headers, asked):
         return Sign(Source.USER, user)
     return Sign(Source.CONVERSATION, beginning(asked.messages))
@@ -89,7 +89,7 @@ def user_of(headers: Headers, asked: Asked) -> str | None:
         or asked.safety_identifier
         or _word(asked.metadata or {}, "user_id")
     )
-    return _text(user)[:256] if user else None
+    return text_of(user) if user else None
 
 
 def id_of(given: bytes | str) -> str:
@@ -99,7 +99,7 @@ def id_of(given: bytes | str) -> str:
     Traceback (most recent call last):
     upswing.errors.Rejected: An episode id has 1 to 256 visible ASCII characters.
     """
-    text = _text(given)
+    text = text_of(given)
     if not _ID.fullmatch(text):
         raise Rejected(Reason.SCHEMA, "An episode id has 1 to 256 visible ASCII characters.")
     return text
@@ -149,5 +149,15 @@ def _word(about: Mapping[str, Any], key: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _text(value: bytes | str) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else value
+def text_of(value: bytes | str) -> str:
+    r"""A header's text: UTF-8 where it is that, else Latin-1, which every byte is.
+
+    >>> text_of("Kühe".encode()), text_of(b"K\xfche")
+    ('Kühe', 'Kühe')
+    """
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

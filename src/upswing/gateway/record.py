@@ -19,15 +19,10 @@ from msgspec import Raw
 from upswing.errors import Reason, Rejected
 from upswing.gateway.answers import Answer, read_answer
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Price
+from upswing.gateway.said import FROM_CLIENT
 from upswing.gateway.talk import action_of, instructions_of, observation_of, result_of
 
 Tree = dict[str, Any]
-FROM_CLIENT = (
-    "window_id", "window_hours", "scenario_id", "is_evaluation", "environment", "test_results",
-    "linter_results", "security_scan", "ground_truth", "infra_error", "outcome",
-    "purpose",
-)  # fmt: skip
-"""Keys of the trajectory's metadata that a client may give, with a request or at the end."""
 
 
 class _Request(msgspec.Struct):

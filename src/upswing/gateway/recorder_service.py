@@ -25,7 +25,7 @@ from upswing.gateway.book import Book, Episode, Heard
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Kept, Price, write_frame
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Keeper
-from upswing.gateway.record import FROM_CLIENT
+from upswing.gateway.said import FROM_CLIENT, Said, said_of
 
 log = logging.getLogger(__name__)
 _BATCH_COUNT, _BATCH_BYTES = 64, 2 * 1024 * 1024
@@ -81,6 +81,8 @@ class Recorder:
         self._sending = 0
         self._ended: OrderedDict[str, Waiting | Kept] = OrderedDict()
         """By principal and episode id."""
+        self._said: dict[str, Said] = {}
+        """What was said of them."""
         self.backlog_bytes = 0
         self._wake = asyncio.Event()
         self.counts = Counts()
@@ -119,9 +121,12 @@ class Recorder:
         self.catch_up()
         self.book.remove(episode)
         ended = self._ended_as(episode, why)
-        self._ended[f"{episode.principal}\0{episode.episode_id}"] = ended
+        key = f"{episode.principal}\0{episode.episode_id}"
+        self._ended[key] = ended
+        self._said[key] = said_of(episode.about, episode.outcome, why)
         while len(self._ended) > _REMEMBERED:
-            self._ended.popitem(last=False)
+            oldest, _ = self._ended.popitem(last=False)
+            del self._said[oldest]
         return ended
 
     def _ended_as(self, episode: Episode, why: str) -> Waiting | Kept:
@@ -145,6 +150,10 @@ class Recorder:
     def fate(self, principal: str, episode_id: str) -> Waiting | Kept | None:
         """What became of an episode that has ended."""
         return self._ended.get(f"{principal}\0{episode_id}")
+
+    def said(self, principal: str, episode_id: str) -> Said:
+        """What was said of an episode that has ended."""
+        return self._said[f"{principal}\0{episode_id}"]
 
     async def durable(self, ended: Waiting | Kept, seconds: float) -> Kept | None:
         """What became of it, as soon as that is certain; None when it takes longer."""

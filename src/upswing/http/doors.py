@@ -42,6 +42,8 @@ class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     trajectory_id: str | None = None
     feedback_id: str | None = None
+    detail: str | None = None
+    """What was not understood of it, although it was taken."""
 
 
 class LineResult(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -143,7 +145,7 @@ class Doors:
         if outcome.rejected:
             error = outcome.rejected
             return LineResult(number, status_of(error.reason), error.reason, detail=error.detail)
-        return LineResult(number, 202, outcome.word, trajectory_id=outcome.id)
+        return LineResult(number, 202, outcome.word, outcome.id, outcome.note or None)
 
     async def start(self, request: Request) -> Response:
         return reply(await self._steps.start(request.body))
@@ -177,4 +179,5 @@ def reply(outcome: Outcome, name: str = "trajectory_id") -> Response:
         return problem(status_of(error.reason), error.reason, error.detail)
     if outcome.id is None:
         raise Rejected(Reason.SCHEMA, "The message has no id.")
-    return answer(202, Accepted(outcome.word, outcome.id, **{name: outcome.id}))
+    named = {name: outcome.id, "detail": outcome.note or None}
+    return answer(202, Accepted(outcome.word, outcome.id, **named))

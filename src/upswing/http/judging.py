@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from upswing.http.openapi import inline
 from upswing.http.operations import OPERATOR, READER
 from upswing.ports import JudgedGroup, ScoredMember, Taken
 from upswing.redact import RedactionFailed, Redactor
-from upswing.reward.windows import report, to_json
+from upswing.reward.windows import Readiness, readiness, report, to_json
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
 
@@ -69,7 +69,10 @@ class Judging:
         redactor: Redactor,
         *,
         clock: Callable[[], datetime],
+        ready: Callable[[], Awaitable[tuple[bool, str]]] | None = None,
     ) -> None:
+        """`ready` says whether the loop is ready to train, and why or why not."""
+        self._ready = ready
         self._redactor = redactor
         self._rewards = rewards
         self._outcomes = outcomes
@@ -101,10 +104,14 @@ class Judging:
         return Response(200, encode(found))
 
     async def windows(self, request: Request) -> Response:
+        """With numbers of one's own, whether any group has them; else whether the loop is ready."""
         agents = _number(request, "min_agents", MIN_AGENTS, 1)
         attempts = _number(request, "min_attempts", MIN_ATTEMPTS, 2)
         members = await self._rewards.members(request.query.get("since", ""))
-        return answer(200, to_json(report(members, agents, attempts)))
+        reports = report(members, agents, attempts)
+        if request.query.keys() & {"min_agents", "min_attempts", "since"} or self._ready is None:
+            return answer(200, to_json(reports, readiness(reports, 1)))
+        return answer(200, to_json(reports, Readiness(*await self._ready())))
 
     async def judgements(self, _: Request) -> Response:
         return answer(200, GroupList(await self._outcomes.verdicts()))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import msgspec
 
-from upswing.contracts import TrainingStatus, encode
+from upswing.contracts import TrainingRequest, TrainingStatus, encode
 from upswing.contracts.schema import schema
-from upswing.contracts.training import Algorithm
 from upswing.dataset.groups import Learnable
-from upswing.errors import Conflict, Reason, Rejected
+from upswing.errors import Conflict, Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.openapi import inline
 from upswing.http.operations import OPERATOR, READER
@@ -34,15 +34,16 @@ from upswing.http.training_types import (
     start_schema,
 )
 from upswing.ports import Job, ModelRow
-from upswing.train.data_service import NoData
+from upswing.train.data_service import Preview
 from upswing.train.jobs import BECOMES
 from upswing.train.plan import Plan
 from upswing.train.plan_service import Planner
+from upswing.train.recipe import Recipe
 from upswing.train.service import Current, Desk
 from upswing.train.wish import MAX_BYTES
 from upswing.trigger.decide import Train
 from upswing.trigger.inputs import Manual
-from upswing.trigger.ready import Minimums, readiness
+from upswing.trigger.ready import Minimums, Readiness, readiness
 from upswing.trigger.service import Trigger
 
 
@@ -64,8 +65,8 @@ class ModelStore(Protocol):
 
 class Counts(Protocol):
     async def learnable(
-        self, base: str | None = None, *, min_agents: int, min_attempts: int
-    ) -> Learnable: ...
+        self, base: str | None = None, *, min_agents: int, min_attempts: int, self_reported: bool = False,
+    ) -> Learnable: ...  # fmt: skip
 
     async def collected_since(self, since: datetime) -> int: ...
 
@@ -136,10 +137,13 @@ class Training:
     async def plan(self, request: Request) -> Response:
         """Not having anything to train on is a conflict with what there is."""
         asked, recipe = await self._desk.asked(request.body, _requester(request), self._current)
-        try:
-            return answer(200, await self._planner.plan(asked, recipe))
-        except NoData as error:
-            raise Conflict(f"Not ready to train: {error}") from None
+        found = await self._look(asked, recipe)
+        state = self._state(found.there, recipe)
+        if found.snapshot is None:
+            raise Conflict(f"Not ready to train: {_both(state, found.nothing)}")
+        plan = await self._planner.plan(asked, recipe, found.snapshot)
+        verdict = f"{state.reason} {found.there.tasks.sentence}".strip()
+        return answer(200, msgspec.structs.replace(plan, ready=state.ready, verdict=verdict))
 
     async def status(self, request: Request) -> Response:
         return Response(200, encode(await self._desk.status(request.params["job_id"])))
@@ -171,6 +175,12 @@ class Training:
         asked = await self._trigger.ask(Manual(_requester(request), wish.force, wish.batch_size))
         done = isinstance(asked.choice, Train)
         return answer(200, Triggered(done, asked.job_id, asked.choice.sentence, asked.decision_id))
+
+    async def ready(self) -> tuple[bool, str]:
+        """Whether the loop is ready to train, and why or why not."""
+        rules = self._trigger.policy.rules
+        state = readiness(await self._trigger.learnable(), rules.minimums, rules.algorithm)
+        return state.ready, state.reason
 
     async def overview(self, _: Request) -> Response:
         """The second guide's status."""
@@ -205,19 +215,41 @@ class Training:
                     "flatGroups": there.flat,
                     "identicalGroups": there.identical,
                     "statedOutcomes": there.told,
+                    "singleAttempts": there.singles,
+                    "newSuccesses": there.imitable,
+                    "tasks": asdict(there.tasks),
                 },
                 "algorithm": state.algorithm,
                 "why": state.why,
+                "notes": [there.tasks.sentence] if there.tasks.sentence else [],
             },
         }
         return answer(200, tree)
 
-    async def _missing(self, algorithm: Algorithm, agents: int, attempts: int) -> str | None:
+    async def _missing(self, request: TrainingRequest, recipe: Recipe) -> str | None:
         """What this way to train needs and there is not."""
-        usual = self._trigger.policy.rules.minimums
-        minimums = Minimums(usual.trajectories, usual.groups, agents, attempts)
-        state = readiness(await self._learnable(minimums), minimums, algorithm)
-        return None if state.ready else state.reason
+        found = await self._look(request, recipe)
+        state = self._state(found.there, recipe)
+        return None if state.ready and not found.nothing else _both(state, found.nothing)
+
+    async def _look(self, request: TrainingRequest, recipe: Recipe) -> Preview:
+        """What a job would find; a source or a start that is not there is the request's fault."""
+        try:
+            return await self._planner.look(request, recipe)
+        except Misuse as error:
+            raise Rejected(Reason.SCHEMA, str(error)) from None
+
+    def _state(self, there: Learnable, recipe: Recipe) -> Readiness:
+        """Whether that is enough for a job of this recipe, by the rule that the trigger has."""
+        rules = self._trigger.policy.rules
+        usual = rules.minimums
+        least = Minimums(usual.trajectories, usual.groups, recipe.min_agents, recipe.min_attempts)
+        state = readiness(there, least, rules.algorithm)
+        if state.algorithm == recipe.algorithm or (
+            state.algorithm is None and recipe.algorithm == self._trigger.policy.defaults.algorithm
+        ):
+            return state
+        return readiness(there, least, rules.algorithm, asked=recipe.algorithm)
 
     async def _current(self) -> Current:
         """What a request means that names neither an algorithm nor what to start from."""
@@ -229,14 +261,20 @@ class Training:
         return Current(fits, serving.job_id if serving is not None else None)
 
     async def _learnable(self, minimums: Minimums) -> Learnable:
-        base = self._trigger.policy.rules.base_model
+        policy = self._trigger.policy
         return await self._counts.learnable(
-            base, min_agents=minimums.agents, min_attempts=minimums.attempts
-        )
+            policy.rules.base_model, min_agents=minimums.agents, min_attempts=minimums.attempts,
+            self_reported=policy.self_reported,
+        )  # fmt: skip
 
     def _since(self, request: Request, name: str) -> datetime | None:
         text = request.query.get(name)
         return self._clock() - span(text, name) if text else None
+
+
+def _both(state: Readiness, nothing: str) -> str:
+    """What is missing, and what became of what there is."""
+    return " ".join([*([] if state.ready else [state.reason]), *([nothing] if nothing else [])])
 
 
 def _requester(request: Request) -> str:

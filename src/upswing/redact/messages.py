@@ -6,7 +6,8 @@
 | `type` and the like                    | with the texts around would only mislead                |
 | words of a closed list (`domain`, a    | stay for the same reason, where they are on their list: |
 | known profile, an outcome's status)    | anything else in their place is free text               |
-| `agent_id`, `session_id`, `user_id`    | stay, or become a pseudonym when they hold something    |
+| `agent_id`, `session_id`, `user_id`,   | stay, or become a pseudonym when they hold something:   |
+| `task_id`, `scenario_id`               | a placeholder would make two tasks the same one         |
 | `metadata.tokens`                      | spell the text before redaction: kept up to the first   |
 |                                        | turn that redaction changes                             |
 | everything else                        | redacted                                                |
@@ -34,7 +35,11 @@ _FIXED_IN_PART = {
     "result": ("success", "execution_time_ms"),
 }
 _FIXED_IN_FEEDBACK = ("feedback_id", "timestamp", "trajectory_id", "type")
-_NAMES = {"agent_id": "agent", "session_id": "session", "user_id": "user"}
+_NAMES = {
+    "agent_id": "agent", "session_id": "session", "user_id": "user",
+    "task_id": "task", "scenario_id": "task",
+}  # fmt: skip
+"""A scenario may be called like its task, and stays called like it."""
 _WINDOW = re.compile(WINDOW_PATTERN)
 Path = tuple[str, ...]
 
@@ -85,8 +90,17 @@ def redact_trajectory(tree: Tree, redactor: Redactor) -> Clean:
     turns = [_whole(turn, read) for turn, read in zip(tree["turns"], clean["turns"], strict=True)]
     fixed = {key: tree[key] for key in _FIXED}
     names = _pseudonyms(tree, clean)
+    task = clean["task_context"]
+    context = {**task, **_pseudonyms(tree["task_context"], task)}
     return Clean(
-        {**clean, **fixed, **names, "turns": turns, "metadata": about},
+        {
+            **clean,
+            **fixed,
+            **names,
+            "turns": turns,
+            "task_context": context,
+            "metadata": about,
+        },
         len(outcome.findings),
     )
 
@@ -179,7 +193,7 @@ def _still_true(tokens: list[Any], turns: list[Tree], findings: Any) -> list[Any
     changed = [
         turns[finding.path[1]]["turn_id"] if finding.path[0] == "turns" else 0
         for finding in findings
-        if finding.path[0] in {"turns", "task_context"}
+        if finding.path[0] in {"turns", "task_context"} and finding.path[1:] != ("task_id",)
     ]
     first = min(changed, default=None)
     return [part for part in tokens if first is None or part["turn_id"] < first]

@@ -6,7 +6,7 @@
 | partial (incomplete, in_progress), with a share      | 0.5 + share / 2 |
 | partial, without a share                             | 0.5             |
 | failed (failure, error, timeout, aborted, …, false)  | 0.0             |
-| only a share: 0, between, 1                          | 0, 0.5 + share / 2, 1 |
+| only a share (or a number): 0, between, 1            | 0, 0.5 + share / 2, 1 |
 
 | derived, when nothing usable is reported             | score           |
 |------------------------------------------------------|-----------------|
@@ -48,7 +48,7 @@ def completion(trajectory: Trajectory) -> Score:
     told = trajectory.metadata.get("outcome")
     stated = read_outcome(told)
     status, share, notes = stated.status, stated.share, stated.notes
-    note = f" ({'; '.join(notes)}.)" if notes else ""
+    note = f" ({'; '.join(notes)}: left out.)" if notes else ""
     if status is None and share is not None:
         status = "completed" if share == 1 else "partial" if share else "failed"
     data: dict[str, Any] = {} if share is None else {"share": share}
@@ -91,7 +91,8 @@ def _derived(trajectory: Trajectory, note: str) -> Score:
         why += f", the user corrected or asked again {corrections}×"
     data = {"derived": True, "failed_turns": round(failed, 4), "corrections": corrections}
     value = min(1.0, max(0.0, round(value, 12)))
-    return Score(value, "automated", f"Nobody reports the outcome: {why}.{note}", data, confidence)
+    unsaid = "The reported outcome is not understood" if note else "Nobody reports the outcome"
+    return Score(value, "automated", f"{unsaid}: {why}.{note}", data, confidence)
 
 
 def _by_last_turn(turn: Turn) -> tuple[float, float, str]:

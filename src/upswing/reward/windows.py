@@ -8,12 +8,13 @@ the infrastructure did is kept and counted, and does not make a group larger.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from upswing.contracts.steps import field, number, tree
+from upswing.contracts.steps import field as part
+from upswing.contracts.steps import number, tree
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Group, compared, gathered
-from upswing.dataset.scoring import Source
+from upswing.dataset.scoring import Source, spread
 from upswing.ports import ScoredMember
 
 _PNL = ("pnl", "finalPnL", "totalPnL", "profit")
@@ -21,6 +22,8 @@ _BALANCE = ("finalBalance", "balance")
 _INITIAL = ("initialBalance", "startingBalance", "startBalance")
 
 
+MOST = 20
+"""Groups that a person is shown, unless all are asked for."""
 Member = ScoredMember
 """One trajectory of a group, as far as comparing needs it."""
 
@@ -49,7 +52,7 @@ class WindowReport:
     window_id: str
     scenario_id: str
     members: tuple[Member, ...]
-    """Every trajectory, best reward first; those with an infrastructure fault come last."""
+    """Every trajectory, best score first; those with an infrastructure fault come last."""
     agents: int
     """Different agents with a trajectory that counts."""
     infra_errors: int
@@ -62,11 +65,18 @@ class WindowReport:
     """Whose word counts: `verified`, `judge`, `reported` or `feedback`; None: nobody's."""
     attempts: int = 0
     """Trajectories that count."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """What decides, from 0 to 1, by trajectory: what `scored_by` says of it."""
+
+    @property
+    def difference(self) -> float:
+        """How much the scores differ."""
+        return spread(self.scores.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether there is anything to train on."""
+    """Whether there is enough to train on, by the loop's own rule or by a number that was asked for."""
 
     ready: bool
     sentence: str
@@ -96,11 +106,11 @@ def report(
     return sorted(groups, key=lambda group: (group.window_id, group.scenario_id), reverse=True)
 
 
-def readiness(reports: Sequence[WindowReport], min_windows: int = 1) -> Readiness:
-    """Whether enough groups are ready, and if not, what is missing."""
+def readiness(reports: Sequence[WindowReport], min_windows: int) -> Readiness:
+    """Whether so many groups can be trained on, whatever else the loop asks for."""
     ready = sum(each.ready for each in reports)
     if ready >= min_windows:
-        return Readiness(True, f"Ready to train: {_count(ready, 'group')} can be trained on.")
+        return Readiness(True, f"{_count(ready, 'group')} can be trained on.")
     if not reports:
         return Readiness(False, "No groups found: nothing has been recorded yet.")
     if ready:
@@ -111,23 +121,37 @@ def readiness(reports: Sequence[WindowReport], min_windows: int = 1) -> Readines
     return Readiness(False, f"No group is ready; nearest is {_name(nearest)}: {nearest.sentence}")
 
 
-def render(reports: Sequence[WindowReport], min_windows: int = 1) -> list[str]:
-    """The reports for a person, line by line."""
+def render(
+    reports: Sequence[WindowReport], state: Readiness, *, most: int | None = MOST
+) -> list[str]:
+    """The reports for a person, line by line: the most telling groups, and how many more there are."""
+    ordered = sorted(reports, key=lambda each: (not each.ready, -each.difference, -each.attempts))
+    shown = ordered[:most]
     lines: list[str] = []
-    for each in reports:
+    for each in shown:
         lines += [f"{_name(each)}: {each.sentence}", *_member_lines(each), ""]
-    state = readiness(reports, min_windows)
+    rest = ordered[len(shown) :]
+    if rest:
+        usable = sum(each.ready for each in rest)
+        lines += [
+            f"{_count(len(rest), 'more group')}, of which {usable} can be trained on: `--all` shows them.",
+            "",
+        ]
     lines.append(f"Groups that can be trained on: {sum(each.ready for each in reports)}")
-    lines.append("✅ READY FOR TRAINING!" if state.ready else f"Not ready: {state.sentence}")
+    lines.append(
+        f"✅ READY FOR TRAINING! {state.sentence}"
+        if state.ready
+        else f"Not ready: {state.sentence}"
+    )
     return lines
 
 
-def to_json(reports: Sequence[WindowReport], min_windows: int = 1) -> dict[str, Any]:
+def to_json(reports: Sequence[WindowReport], state: Readiness) -> dict[str, Any]:
     """The reports for a machine."""
     return {
         "windows": [asdict(each) for each in reports],
         "readyWindows": sum(each.ready for each in reports),
-        "readiness": asdict(readiness(reports, min_windows)),
+        "readiness": asdict(state),
     }
 
 
@@ -139,25 +163,27 @@ def _report(
         compared(key, sound, min_agents=min_agents, min_attempts=min_attempts) if sound else None
     )
     rewards = _spread([each.reward for each in sound])
+    scores = dict(group.scored.scores) if group and group.scored else {}
     newest = max(members, key=lambda each: each.seq)
     return WindowReport(
         newest.window_id,
         newest.scenario_id if newest.continuous else key,
-        members=tuple(sorted(members, key=_best_first)),
+        members=tuple(sorted(members, key=lambda each: _best_first(each, scores))),
         agents=group.agents if group else 0,
         infra_errors=len(members) - len(sound),
         rewards=rewards,
         pnl=_spread([each.pnl for each in sound]),
         ready=group is not None and group.usable,
-        sentence=_sentence(group, members, rewards, min_agents, min_attempts),
+        sentence=_sentence(group, members, min_agents, min_attempts),
         scored_by=str(group.scored.source) if group and group.scored else None,
         attempts=len(sound),
+        scores=scores,
     )
 
 
 def _sentence(
-    group: Group | None, members: Sequence[Member], rewards: Spread | None, min_agents: int, min_attempts: int
-) -> str:  # fmt: skip
+    group: Group | None, members: Sequence[Member], min_agents: int, min_attempts: int
+) -> str:
     continuous = members[0].continuous
     have, least, thing = (
         (group.agents if group else 0, min_agents, "agent")
@@ -165,8 +191,6 @@ def _sentence(
         else (group.size if group else 0, min_attempts, "attempt")
     )
     parts = [_count(have, thing) + ("" if have >= least else f" of {least} needed")]
-    if rewards:
-        parts.append(f"rewards {rewards.low:.2f} to {rewards.high:.2f}, mean {rewards.mean:.2f}")
     if group is not None and group.enough:
         parts.append(_scored(group))
     unscored = sum(each.reward is None and not each.infra_error for each in members)
@@ -184,7 +208,8 @@ def _scored(group: Group) -> str:
     if group.scored.flat:
         alike = "all gave the same answer" if group.identical else "nobody did better than another"
         return f"scored by {_SAID[group.scored.source]}: {alike}, so there is nothing to learn"
-    return f"scored by {_SAID[group.scored.source]}"
+    scores = group.scored.scores.values()
+    return f"scored by {_SAID[group.scored.source]}, {min(scores):.2f} to {max(scores):.2f}"
 
 
 _SAID = {
@@ -197,19 +222,29 @@ _SAID = {
 
 def _member_lines(window: WindowReport) -> list[str]:
     width = max(len(each.agent_id) for each in window.members)
-    best = window.members[0].trajectory_id if window.agents > 1 else None
+    best = window.members[0].trajectory_id if window.ready else None
     return [
-        f"  {each.agent_id:<{width}}  reward {_reward(each)}  P&L {_money(each.pnl)}"
+        f"  {each.agent_id:<{width}}  {_said_of(each, window)}"
+        + ("" if each.pnl is None else f"  P&L {_money(each.pnl)}")
         + ("  infrastructure fault" if each.infra_error else "")
-        + ("  best" if each.trajectory_id == best and each.reward is not None else "")
+        + ("  best" if each.trajectory_id == best else "")
         for each in window.members
     ]
 
 
-def _best_first(member: Member) -> tuple[bool, float, float, str]:
-    reward = float("-inf") if member.reward is None else member.reward
-    pnl = float("-inf") if member.pnl is None else member.pnl
-    return member.infra_error, -reward, -pnl, member.trajectory_id
+def _said_of(member: Member, window: WindowReport) -> str:
+    """What decides, and who says it; the total reward is for people and decides nothing."""
+    score = window.scores.get(member.trajectory_id)
+    if score is None:
+        return "nobody says how it went"
+    return f"{window.scored_by} {score:.2f}"
+
+
+def _best_first(member: Member, scores: Mapping[str, float]) -> tuple[bool, float, float, str]:
+    worst = float("-inf")
+    score = scores.get(member.trajectory_id, worst)
+    pnl = worst if member.pnl is None else member.pnl
+    return member.infra_error, -score, -pnl, member.trajectory_id
 
 
 def _spread(numbers: Iterable[float | None]) -> Spread | None:
@@ -218,7 +253,7 @@ def _spread(numbers: Iterable[float | None]) -> Spread | None:
 
 
 def _first(world: Mapping[str, Any], names: Sequence[str]) -> float | None:
-    return next((n for name in names if (n := number(field(world, name))) is not None), None)
+    return next((n for name in names if (n := number(part(world, name))) is not None), None)
 
 
 def _name(window: WindowReport) -> str:
@@ -228,12 +263,8 @@ def _name(window: WindowReport) -> str:
     return window.window_id if same else f"{window.window_id} / {window.scenario_id}"
 
 
-def _reward(member: Member) -> str:
-    return "   –" if member.reward is None else f"{member.reward:.2f}"
-
-
-def _money(amount: float | None) -> str:
-    return "–" if amount is None else f"{'-' if amount < 0 else '+'}${abs(amount):,.2f}"
+def _money(amount: float) -> str:
+    return f"{'-' if amount < 0 else '+'}${abs(amount):,.2f}"
 
 
 def _count(number_of: int, thing: str) -> str:

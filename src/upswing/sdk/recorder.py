@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from upswing.contracts.steps import Tree, stamp, window_of
-from upswing.errors import Transient
+from upswing.contracts.steps import Tree, end_outcome, stamp, window_of
+from upswing.errors import Rejected, Transient
 from upswing.sdk import shapes
 from upswing.sdk.clean import Cleaner, Draft, Form, default_redactor
-from upswing.sdk.recording import Recording, Steps, head_of, quietly
+from upswing.sdk.recording import Recording, Steps, check_outcome, head_of, quietly
 from upswing.sdk.spool import Spool
 from upswing.sdk.target import resolve, spool_folder, transport_to
 from upswing.sdk.transport import Transport, checked
@@ -213,15 +213,20 @@ class Recorder:
         self,
         trajectory_id: str,
         *,
-        final_status: str = "completed",
+        final_status: Any = None,
+        outcome: Any = None,
         total_reward: float | None = None,
         **more: Any,
     ) -> None:
-        """Done: `final_balance=`, `final_pnl=`, `share=` and `metadata=` are known words too."""
+        """Done; without a word on how it went, it was completed.
+
+        `final_balance=`, `final_pnl=`, `share=`, `source=` and `metadata=` are known words too.
+        """
         if (begun := self._open.pop(trajectory_id, None)) is None:
             self.failed("An end named a trajectory that was not begun, or has ended.")
             return
-        end = {**more, "final_status": final_status, "total_reward": total_reward}
+        end = {**shapes.plain(more), "total_reward": total_reward}
+        end |= _how_it_went(shapes.plain(final_status), shapes.plain(outcome), end, self.failed)
         self.hand_in(begun.draft(self.now(), end))
 
     # --- what the user said, perhaps days later -----------------------------------------------
@@ -282,3 +287,16 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+def _how_it_went(status: Any, outcome: Any, end: Tree, failed: Callable[[str], None]) -> Tree:
+    """What an end says of it; nothing, and an error that is counted, when nobody could read it."""
+    if status is None and outcome is None and end.get("share") is None:
+        status = "completed"
+    told = {"final_status": status, "outcome": outcome}
+    try:
+        check_outcome(end_outcome({**end, **told}))
+    except Rejected as error:
+        failed(f"end_trajectory: {error}")
+        return {"final_status": None, "outcome": None, "share": None}
+    return told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import wraps
 from threading import Lock
@@ -14,6 +14,7 @@ import msgspec
 
 from upswing.contracts.steps import Tree, outcome_of, stamp, tree
 from upswing.contracts.trajectory import DOMAINS
+from upswing.dataset.outcome import unread
 from upswing.errors import Reason, Rejected
 from upswing.sdk import shapes
 from upswing.sdk.clean import LARGEST, Draft, Form
@@ -97,9 +98,17 @@ class Recording:
                 self._turns.append(msgspec.Raw(raw))
 
     @quietly
-    def outcome(self, status: str, share: float | None = None, **details: Any) -> None:
-        """How the task ended: `completed`, `partial`, `failed`, …, and what share of it is done."""
-        told = outcome_of(status, shapes.amount(share), **shapes.plain(details))
+    def outcome(self, status: Any = None, share: float | None = None, **details: Any) -> None:
+        """How the task ended: `completed`, `partial`, `failed`, …, and what share of it is done.
+
+        True, false or a number from 0 to 1 alone will do, and `source=` says who checked it.
+        """
+        self._state(told_outcome(status, share, details))
+
+    def _state(self, told: Any) -> None:
+        """An outcome that nobody could read is not sent: it would count as none, and say so nowhere."""
+        self._head["metadata"].pop("outcome", None)
+        check_outcome(told)
         self._head["metadata"]["outcome"] = told
 
     @quietly
@@ -111,7 +120,11 @@ class Recording:
     @quietly
     def metadata(self, **values: Any) -> None:
         """More about it: `tests=…`, `linter_results=…`, `environment=…`."""
-        self._head["metadata"] |= shapes.plain(values)
+        more = shapes.plain(values)
+        outcome = more.pop("outcome", None)
+        self._head["metadata"] |= more
+        if outcome is not None:
+            self._state(outcome)
 
     @quietly
     def end(self) -> None:
@@ -195,6 +208,23 @@ class Steps:
         told = {"end_time": stamp(max(self._last, now)), **end}
         raw = shapes.encoded({"head": self._head, "steps": self._steps, "end": told})
         return Draft(Form.STEPS, raw)
+
+
+def told_outcome(status: Any, share: Any, details: Mapping[str, Any]) -> Any:
+    """`metadata.outcome`, as the agent says it."""
+    told, more = shapes.plain(status), shapes.plain(dict(details))
+    if not isinstance(told, str) and told is not None and share is None and not more:
+        return told
+    if isinstance(told, int | float) and not isinstance(told, bool) and share is None:
+        told, share = None, told
+    return outcome_of(told, shapes.plain(share), **more)
+
+
+def check_outcome(told: Any) -> None:
+    """`Rejected`, and a line in the log, when an outcome cannot be read."""
+    if why := unread(told):
+        log.warning("%s It is not recorded.", why)
+        raise Rejected(Reason.SCHEMA, why)
 
 
 def head_of(*, agent_id: Any, task: Any, metadata: Any, **more: Any) -> Tree:

@@ -22,9 +22,10 @@ from upswing.aside import Burial
 from upswing.contracts import decode_trajectory
 from upswing.contracts.training import DATASET_SIZE, NEW, DatasetFilter, TrainingRequest
 from upswing.dataset.balance import balance_of
+from upswing.dataset.groups import Learnable, learnable
 from upswing.dataset.sample import Sample, sample_of, shown
 from upswing.dataset.select import FOREIGN, IMITATING, Selection, select
-from upswing.dataset.sift import Candidate, LeftOut, Wish, said
+from upswing.dataset.sift import Candidate, LeftOut, Wish, said, sift
 from upswing.dataset.snapshot import Snapshot, snapshot_of
 from upswing.dataset.stray import name_of
 from upswing.errors import Misuse, Reason, Rejected
@@ -45,6 +46,18 @@ class Gathered:
     samples: list[Sample]
     """In the order of the snapshot's entries."""
     snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a job would find."""
+
+    snapshot: Snapshot | None
+    """None: nothing to train on."""
+    there: Learnable
+    """What can be learned from what the policy did that training starts from, and others' models."""
+    nothing: str = ""
+    """Why there is nothing to train on."""
 
 
 class Data:
@@ -79,8 +92,8 @@ class Data:
         candidates, right = await self._offered(wish, found)
         while True:
             selection = await asyncio.to_thread(select, candidates, wish)
-            if not selection.members:
-                raise NoData(_nothing(selection, lost))
+            if nothing := await asyncio.to_thread(_nothing, selection, candidates, wish, lost):
+                raise NoData(nothing)
             samples, useless = await self._samples(selection, found, right)
             if not useless:
                 break
@@ -98,15 +111,18 @@ class Data:
         ancestors: Sequence[str],
         ages: Mapping[str, int],
         now: datetime,
-    ) -> Snapshot:
+    ) -> Preview:
         """What `gather` would choose now; no trajectory is read and nothing is remembered."""
         wish = replace(wish_of(request, recipe, ()), ages=ages)
         found = await self._sources.find(request.training_config.dataset, ancestors)
         candidates, _ = await self._offered(wish, found)
         selection = await asyncio.to_thread(select, candidates, wish)
-        if not selection.members:
-            raise NoData(_nothing(selection, found.left_out))
-        return _snapshot(request, selection, wish, found, found.left_out, now)
+        there = await asyncio.to_thread(_learnable, candidates, wish, oldest=0)
+        if nothing := await asyncio.to_thread(
+            _nothing, selection, candidates, wish, found.left_out
+        ):
+            return Preview(None, there, nothing)
+        return Preview(_snapshot(request, selection, wish, found, found.left_out, now), there)
 
     async def note_trained(self, job_id: str, snapshot: Snapshot) -> None:
         """Remember that this job is trained on what the snapshot holds."""
@@ -254,8 +270,33 @@ def _notes(request: TrainingRequest, selection: Selection, wish: Wish) -> list[s
     return notes
 
 
-def _nothing(selection: Selection, lost: Mapping[LeftOut, int]) -> str:
+def _learnable(candidates: Iterable[Candidate], wish: Wish, oldest: int) -> Learnable:
+    """What can be learned from what policies did that are no older than this, and others' models."""
+    sound = sift(candidates, wish, Counter())
+    return learnable(
+        [each for each in sound if wish.ages.get(each.model, 0) <= oldest],
+        min_agents=wish.min_agents,
+        min_attempts=wish.min_attempts,
+        own=[name for name, age in wish.ages.items() if age == 0] if wish.ages else None,
+        shown=[each.trajectory_id for each in sound if each.demonstrated],
+        self_reported=wish.self_reported,
+    )
+
+
+_FAILS = frozenset({"grpo", "rloo", "dpo", "reinforce"})
+"""Algorithms that find nothing where nobody did better than another; the others would only waste time."""
+
+
+def _nothing(
+    selection: Selection, candidates: Sequence[Candidate], wish: Wish, lost: Mapping[LeftOut, int]
+) -> str:
+    """Why there is nothing to train on; empty when there is something."""
+    there = _learnable(candidates, wish, wish.max_age)
+    trained = any(not selection.is_held_out(each) for each in selection.members)
+    if trained and (wish.algorithm not in _FAILS or there.teaches(wish.algorithm)):
+        return ""
     counts = Counter(selection.left_out) + Counter(lost)
-    if not counts:
+    if not counts and not selection.members:
         return "There is nothing to train on: the source holds no trajectory."
-    return " ".join([f"There is nothing to train on: {said(counts)}.", *selection.notes])
+    words = "; ".join([*([said(counts)] if counts else []), *there.reasons()])
+    return " ".join([f"There is nothing to train on: {words}.", *selection.notes])

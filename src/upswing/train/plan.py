@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from upswing.dataset.select import GROUPED
+from upswing.dataset.sift import LeftOut, said
 from upswing.dataset.snapshot import Snapshot
 from upswing.train.fit import Fitted
 
@@ -34,7 +36,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Measured, and not trained on."""
     usable_groups: int
     sources: dict[str, int]
-    """Who scored the groups."""
+    """Who scored how many groups; where single attempts are learned from, how many of these."""
     policies: dict[str, int]
     """Trajectories by the policy that acted."""
     off_policy: float
@@ -46,6 +48,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     memory_gb: float
     estimated_from: str
+    ready: bool = True
+    """Whether that is as much as it takes; without it, only a person who insists gets a job."""
+    verdict: str = ""
+    """What is missing, and how many tasks are always solved, sometimes or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +117,13 @@ def _cost(
 def render(plan: Plan) -> list[str]:
     """The plan for a person."""
     share = f"{plan.off_policy:.0%}".replace("%", " %")
+    grouped = plan.algorithm in GROUPED
+    on = f"{plan.trajectories} trajectories in {plan.usable_groups} groups" if grouped else f"{plan.trajectories} attempts"  # fmt: skip
     lines = [
-        f"{plan.algorithm} would train {plan.starts_from} on {plan.trajectories} trajectories in {plan.usable_groups} groups; {plan.held_out} more are only measured with.",
+        f"{plan.algorithm} would train {plan.starts_from} on {on}; {plan.held_out} more are only measured with.",
         f"  made by      {_counts(plan.policies)}; {share} off-policy",
-        f"  scored by    {_counts(plan.sources)}",
-        f"  left out     {_counts(plan.left_out) or 'nothing'}",
+        f"  scored by    {_scored(plan.sources, 'group' if grouped else 'attempt')}",
+        f"  left out     {said(_known(plan.left_out)) or 'nothing'}",
         f"  takes        about {plan.seconds:.0f} s and {plan.memory_gb:.1f} GB (from {plan.estimated_from})",
     ]
     lines += [f"  note         {note}" for note in plan.notes]
@@ -123,7 +131,27 @@ def render(plan: Plan) -> list[str]:
     for name, value in plan.settings.items():
         why = f"  ({plan.why[name]})" if name in plan.why else ""
         lines.append(f"    {name:<14} {value}{why}")
+    if not plan.ready:
+        lines.append(f"Not ready to train: {plan.verdict} `upswing train --force` trains anyway.")
+    elif plan.verdict:
+        lines.append(plan.verdict)
     return lines
+
+
+def _known(counts: Mapping[str, int]) -> dict[LeftOut, int]:
+    """Those reasons that have words."""
+    return {LeftOut(name): count for name, count in counts.items() if name in set(LeftOut)}
+
+
+def _scored(sources: Mapping[str, int], thing: str) -> str:
+    """Who scored how many.
+
+    >>> _scored({"judge": 1, "verified": 9}, "group")
+    'judge 1 group, verified 9 groups'
+    """
+    return ", ".join(
+        f"{name} {count} {thing}{'' if count == 1 else 's'}" for name, count in sources.items()
+    )
 
 
 def _counts(counts: Mapping[str, int]) -> str:

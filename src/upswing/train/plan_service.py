@@ -10,8 +10,9 @@ from typing import Protocol
 import msgspec
 
 from upswing.contracts.training import TrainingRequest
+from upswing.dataset.snapshot import Snapshot
 from upswing.ports import Job
-from upswing.train.data_service import Data
+from upswing.train.data_service import Data, Preview
 from upswing.train.fit import fitted
 from upswing.train.parts import Registry
 from upswing.train.plan import Earlier, Plan, plan_of
@@ -34,12 +35,16 @@ class Planner:
         self._data, self._registry, self._jobs = data, registry, jobs
         self._parameters, self._clock = parameters, clock
 
-    async def plan(self, request: TrainingRequest, recipe: Recipe) -> Plan:
-        """The plan of this request; `NoData` when there would be nothing to train on."""
+    async def look(self, request: TrainingRequest, recipe: Recipe) -> Preview:
+        """What a job of this request would find."""
         start = await self._registry.start_of(request)
-        snapshot = await self._data.preview(
+        return await self._data.preview(
             request, recipe, ancestors=start.ancestors, ages=start.ages, now=self._clock()
         )
+
+    async def plan(self, request: TrainingRequest, recipe: Recipe, snapshot: Snapshot) -> Plan:
+        """The plan of this request, with the data that it would find."""
+        start = await self._registry.start_of(request)
         parameters, all_weights = await asyncio.to_thread(self._parameters, start.base_model)
         full = all_weights if recipe.full is None else recipe.full
         fit = fitted(

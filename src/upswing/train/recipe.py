@@ -17,6 +17,7 @@ from msgspec import UNSET, Meta
 from upswing.contracts.training import Algorithm, TrainingRequest
 from upswing.errors import Reason, Rejected
 from upswing.train.rollout_plan import Rollouts
+from upswing.wording import mistake
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -206,7 +207,8 @@ def recipe_of(request: TrainingRequest, configured: Mapping[str, Any]) -> Recipe
     try:
         return msgspec.convert({**together, "algorithm": config.algorithm}, Recipe)
     except msgspec.ValidationError as error:
-        raise Rejected(Reason.SCHEMA, f"The recipe cannot be used: {error}.") from None
+        place, what = mistake(error, Recipe)
+        raise Rejected(Reason.SCHEMA, f"The recipe cannot be used: `{place}`: {what}.") from None
 
 
 _NAMES = {"mixed_precision": "precision"}

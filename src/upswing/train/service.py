@@ -119,21 +119,19 @@ class Desk:
         raw: bytes,
         requester: str,
         *,
-        missing: Callable[[Algorithm, int, int], Awaitable[str | None]] | None = None,
+        missing: Callable[[TrainingRequest, Recipe], Awaitable[str | None]] | None = None,
         current: Callable[[], Awaitable[Current]] | None = None,
     ) -> Placed:
         """A request, whole or in part; `Rejected` says what is wrong with it.
 
-        `missing`, given an algorithm and how many agents and attempts make a group, says what there
-        is not enough of; without it nobody asks. `current` says what fits where the request is
-        silent.
+        `missing` says what there is not enough of for this request; without it nobody asks.
+        `current` says what fits where the request is silent.
         """
         request = filled(raw, await self._filling(requester, current))
         if (absent := await self._missing_base(request)) is not None:
             raise Rejected(Reason.SCHEMA, absent)
         if missing is not None:
-            recipe = recipe_of(request, self._ways.recipe)
-            what = await missing(recipe.algorithm, recipe.min_agents, recipe.min_attempts)
+            what = await missing(request, recipe_of(request, self._ways.recipe))
             if what is not None:
                 raise Conflict(f"Not ready to train: {what}")
         return await self._place(request, announce=True)

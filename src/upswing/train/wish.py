@@ -23,6 +23,7 @@ from upswing.contracts.training import DATASET_SIZE, NEW
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.redact import RedactionFailed, Redactor
 from upswing.train.recipe import Recipe
+from upswing.wording import mistake
 
 MAX_BYTES = 256 * 1024
 """Of a request: many times what one needs, and quickly redacted."""
@@ -70,12 +71,13 @@ def check_knobs(configured: Mapping[str, Any]) -> None:
 
     >>> check_knobs({"epochs": 0})
     Traceback (most recent call last):
-    upswing.errors.Misuse: [train.recipe] cannot be used: Expected `int` >= 1 - at `$.epochs`.
+    upswing.errors.Misuse: [train.recipe] epochs: expected a whole number of at least 1.
     """
     try:
         msgspec.convert(dict(configured), Recipe)
     except msgspec.ValidationError as error:
-        raise Misuse(f"[train.recipe] cannot be used: {error}.") from None
+        place, what = mistake(error, Recipe)
+        raise Misuse(f"[train.recipe] {place}: {what}.") from None
 
 
 def whole(raw: bytes) -> TrainingRequest:

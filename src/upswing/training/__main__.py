@@ -16,6 +16,8 @@ from upswing.train.spec import JobSpec
 from upswing.training.channel import Channel
 
 _LONGEST_TRACE = 8000
+_NICE = 5
+"""So much the processors prefer others in a job that plays: agents who wait for an answer come first."""
 
 
 def main(folder: Path) -> int:
@@ -24,6 +26,8 @@ def main(folder: Path) -> int:
     channel.start_beating()
     try:
         spec = msgspec.json.decode((folder / "job.json").read_bytes(), type=JobSpec)
+        if spec.recipe.rollouts is not None:
+            os.nice(_NICE)
         channel.doing = "loading libraries"
         from upswing.training.session import Session
 

@@ -9,7 +9,6 @@ evidence, no degradation and no report but the job's own (`artifacts/rollouts.js
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -38,10 +37,6 @@ from upswing.worlds.world import World
 
 _RELATIVE = frozenset({"grpo", "rloo", "reinforce"})
 PURPOSE = "rollout"
-
-
-_NICE = 5
-"""So much the processors prefer others while a job plays: agents who wait for an answer come first."""
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -184,7 +179,6 @@ def roll_out(
             with path.open("ab") as lines:
                 lines.write(msgspec.json.encode(played) + b"\n")
 
-    os.nice(_NICE)
     with world_for(plan) as world:
         rounds = FreshRollouts(
             model, tokenizer, recipe, plan, world, team=team, clock=clock, note=note,

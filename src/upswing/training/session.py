@@ -23,6 +23,7 @@ from torch import nn
 
 from upswing.adapters.bases import Base, resolve
 from upswing.adapters.models import hidden_size, load, reference, set_threads, trainable
+from upswing.dataset.select import IMITATING
 from upswing.train.credit import Signal, nothing_to_learn, signal_of
 from upswing.train.evaluation import Stop, advice, chosen, kl_budget, stop_of, unmoved
 from upswing.train.example import Example
@@ -212,11 +213,14 @@ class Session:
         changed = evaluator.changed_answers(model)
         no_change = unmoved(best.kl, changed)
         rewards = [example.reward for example in data.train]
+        # What was selected because it succeeded says nothing about how well a model does.
+        imitates = self._recipe.algorithm in IMITATING
+        told = best.source == "fresh" or not imitates
         done = Done(
             step=keeping.step,
             final="", curves="", tensorboard="", card="",
-            holdout_before=evaluator.start.value,
-            holdout_after=best.value,
+            holdout_before=evaluator.start.value if told else None,
+            holdout_after=best.value if told else None,
             peak_rss_bytes=peak_bytes(),
             seconds=time.monotonic() - self._began,
             samples=len(data.train),
@@ -227,8 +231,8 @@ class Session:
             kl_budget=self._budget,
             changed_answers=changed,
             diversity=(evaluator.start.diversity, best.diversity),
-            train_before=evaluator.start_reward,
-            train_after=evaluator.train_reward(model),
+            train_before=None if imitates else evaluator.start_reward,
+            train_after=None if imitates else evaluator.train_reward(model),
             measured_by=best.source,
             effective=best.effective,
             no_change=no_change,

@@ -25,6 +25,8 @@ class Policy:
     days: int
     max_turns: int
     train_here: bool
+    self_reported: bool = False
+    """Imitation: whether a success by the agent's own word counts."""
 
 
 def policy_of(settings: Settings, surroundings: Surroundings) -> Policy:
@@ -49,7 +51,8 @@ def policy_of(settings: Settings, surroundings: Surroundings) -> Policy:
             f"{trigger.min_sample}: raise the one or lower the other."
         )
     here = surroundings.train_here and train.workers > 0
-    return Policy(rules, usual, trigger.recent, trigger.days, trigger.max_turns, here)
+    own_word = train.recipe.get("self_reported") is True
+    return Policy(rules, usual, trigger.recent, trigger.days, trigger.max_turns, here, own_word)
 
 
 def _schedule(variable: str | None, configured: str) -> str | None:

@@ -5,13 +5,18 @@
 | a configured algorithm, and what it needs                     | that one                          |
 | 32 groups or more in which somebody did better than another   | grpo: attempts are compared       |
 | fewer; successes are rarer than 1 in 20, but 20 or more       | rft: imitates them                |
-| fewer; 100 single attempts or more with different outcomes    | reinforce, each beside its domain |
+| fewer; 100 single attempts or more that can be told apart     | reinforce, each beside its group, |
+|                                                               | or its domain                     |
 | fewer; 20 thumbs up and 20 down or more                       | kto: learns from thumbs           |
-| fewer; 20 confirmed successes or more                         | rft                               |
+| fewer; 20 confirmed successes or more that are news           | rft                               |
 | anything else                                                 | none: it waits, and says for what |
 
 Production rarely repeats a task, so single attempts have to do where groups are few. What nobody
-can learn from starts no job, however much of it there is.
+can learn from starts no job, however much of it there is: whether an attempt teaches anything is
+counted as the job itself would find it (`upswing.dataset.teaching`).
+
+A configured algorithm begins with the first group or attempt that teaches it something; an algorithm
+that a person asks for needs as much as the table says, or the person insists.
 """
 
 from __future__ import annotations
@@ -24,6 +29,14 @@ from upswing.dataset.groups import ENOUGH_GROUPS, MIN_AGENTS, MIN_ATTEMPTS, Lear
 COMPARING = frozenset({"grpo", "rloo", "dpo"})
 """Algorithms that compare the attempts of a group; the others learn from single trajectories."""
 _SINGLES, _THUMBS, _SUCCESSES, _RARE = 100, 20, 20, 0.05
+_THINGS = {
+    **dict.fromkeys(COMPARING, "groups of attempts in which one did better than another"),
+    "reinforce": "single attempts that can be told apart",
+    "ppo": "attempts with different outcomes",
+    "kto": "good attempts, and as many bad ones",
+    "rft": "confirmed successes that are news to the policy",
+    "sft": "confirmed successes that are news to the policy",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +63,33 @@ class Readiness:
 
 
 def readiness(
-    there: Learnable, minimums: Minimums, configured: Algorithm | None = None
+    there: Learnable,
+    minimums: Minimums,
+    configured: Algorithm | None = None,
+    *,
+    asked: Algorithm | None = None,
 ) -> Readiness:
-    """Whether there is enough, and for which algorithm.
+    """Whether there is enough for the algorithm that is `asked` for, else `configured`, else that fits.
 
     >>> readiness(Learnable(trajectories=250, groups=40, usable=33), Minimums()).algorithm
     'grpo'
-    >>> readiness(Learnable(trajectories=40), Minimums()).reason
-    '40 of 100 trajectories; 0 of 32 groups of attempts in which one did better than another; 0 of 100 single attempts with a stated outcome.'
+    >>> readiness(Learnable(trajectories=40, told=40, good=9), Minimums()).reason
+    '40 of 100 trajectories; 0 of 32 groups of attempts in which one did better than another; 0 of 100 single attempts that can be told apart.'
     """
     missing = []
     if not there.trajectories >= minimums.trajectories:
         missing.append(f"{there.trajectories} of {minimums.trajectories} trajectories")
-    algorithm, why = pick(there, minimums, configured)
+    if asked is not None and asked != configured:
+        least = _least(asked, minimums)
+        algorithm, why = (asked, "as asked") if there.teaches(asked) >= least else (None, "")
+        lacking = {asked: least}
+    else:
+        algorithm, why = pick(there, minimums, configured)
+        usual: dict[Algorithm, int] = {"grpo": minimums.groups, "reinforce": _SINGLES}
+        lacking = usual if configured is None else {configured: 1}
     if algorithm is None:
-        missing.append(_lacking(there, minimums, configured))
+        found = [_of(there.teaches(name), least, name) for name, least in lacking.items()]
+        missing += [*found, *there.reasons()]
     if missing:
         return Readiness(False, "; ".join(missing) + ".", algorithm, why)
     return Readiness(True, "Ready to train!", algorithm, why)
@@ -75,46 +100,37 @@ def pick(
 ) -> tuple[Algorithm | None, str]:
     """The table."""
     if configured is not None:
-        enough = there.usable >= 1 if configured in COMPARING else there.told >= 1
-        return (configured, "as configured") if enough else (None, "")
+        return (configured, "as configured") if there.teaches(configured) else (None, "")
     one = there.usable == 1
     groups = f"{there.usable} group{'' if one else 's'} of attempts {'has' if one else 'have'} a difference in {'it' if one else 'them'}"
     if there.usable >= minimums.groups:
         return "grpo", groups
     few = f"only {groups}, less than {minimums.groups}"
     rate = there.successes / there.told if there.told else 0.0
-    if there.successes >= _SUCCESSES and rate < _RARE:
+    if there.imitable >= _SUCCESSES and rate < _RARE:
         return "rft", f"{few}, and {there.successes} successes of {there.told} are rare"
-    if there.told >= _SINGLES and there.varied:
-        return "reinforce", f"{few}, but {there.told} single attempts have a stated outcome"
+    if there.singles >= _SINGLES:
+        return "reinforce", f"{few}, but {there.singles} single attempts can be told apart"
     if min(there.thumbs_up, there.thumbs_down) >= _THUMBS:
         return "kto", f"{few}, but users gave {there.thumbs_up} thumbs up, {there.thumbs_down} down"
-    if there.successes >= _SUCCESSES:
-        return "rft", f"{few}, but {there.successes} successes are confirmed"
+    if there.imitable >= _SUCCESSES:
+        return "rft", f"{few}, but {there.imitable} confirmed successes are news to the policy"
     return None, ""
 
 
-def _lacking(there: Learnable, minimums: Minimums, configured: Algorithm | None) -> str:
-    """What there is not enough of, and what becomes of what there is."""
-    if configured is not None and configured not in COMPARING:
-        return f"no trajectory has a stated outcome, which {configured} learns from"
-    wanted = minimums.groups if configured is None else 1
-    found = [
-        f"{there.usable} of {_groups(wanted)} of attempts in which one did better than another"
-    ]
-    if there.flat:
-        found.append(f"{_groups(there.flat)} flat: all attempts went alike")
-    if there.identical:
-        found.append(
-            f"{_groups(there.identical)} with the same answer again and again: "
-            "are agents asking at temperature 0? `explore` in [gateway] tries others"
-        )
-    if there.unscored:
-        found.append(f"{_groups(there.unscored)} of which nobody says how well they went")
-    if configured is None:
-        found.append(f"{there.told} of {_SINGLES} single attempts with a stated outcome")
-    return "; ".join(found)
+def _least(algorithm: Algorithm, minimums: Minimums) -> int:
+    """How much an algorithm needs that nobody configured."""
+    if algorithm in COMPARING:
+        return minimums.groups
+    usual = _SINGLES if algorithm in {"reinforce", "ppo"} else _SUCCESSES
+    return min(usual, minimums.trajectories)
 
 
-def _groups(count: int) -> str:
-    return f"{count} group" if count == 1 else f"{count} groups"
+def _of(there: int, least: int, algorithm: Algorithm) -> str:
+    """So many of so many.
+
+    >>> _of(0, 1, "grpo"), _of(7, 20, "rft")
+    ('0 of 1 group of attempts in which one did better than another', '7 of 20 confirmed successes that are news to the policy')
+    """
+    thing = _THINGS[algorithm]
+    return f"{there} of {least} {thing.replace('groups', 'group') if least == 1 else thing}"

@@ -43,7 +43,7 @@ class ReadsSignals(Protocol):
 
     async def learnable(
         self, base: str | None = None, *, min_agents: int, min_attempts: int,
-        max_turns: int | None = None, since: datetime | None = None,
+        max_turns: int | None = None, since: datetime | None = None, self_reported: bool = False,
     ) -> Learnable: ...  # fmt: skip
 
 
@@ -202,6 +202,7 @@ class Trigger:
             min_attempts=rules.minimums.attempts,
             max_turns=self.policy.max_turns,
             since=self._clock() - timedelta(days=self.policy.days),
+            self_reported=self.policy.self_reported,
         )
 
     def _deployed(self, seen: Signals) -> Deployed | None:

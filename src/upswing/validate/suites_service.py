@@ -108,7 +108,7 @@ async def suites(
 
             made.append(await suite_of_inspect(name.removeprefix("inspect:"), limit=inspect_limit))
         elif name in files:
-            tasks = read_tasks(_bytes(files[name]), files[name].name)
+            tasks = read_tasks(_bytes(files[name]), str(files[name]))
             made.append(suite_of(name, "benchmark", tasks[:share], own=True))
         else:
             kind: Kind = "safety" if name in SAFETY else "benchmark"
@@ -144,6 +144,17 @@ def there(worlds: Iterable[str], files: Iterable[str]) -> tuple[str, ...]:
     """The names of the suites that can be had."""
     own = (PRODUCTION, *(f"world:{name}" for name in worlds), *files)
     return (*BENCHMARKS, *SAFETY, REGRESSION, *own)
+
+
+def check_files(files: Mapping[str, Path]) -> None:
+    """`Misuse` when one of a user's files is no file of tasks: better at the start than after a training."""
+    for name, path in files.items():
+        try:
+            found = read_tasks(_bytes(path), str(path))
+        except Misuse as error:
+            raise Misuse(f"`{name}` in [validate.files]: {error}") from None
+        if not found:
+            raise Misuse(f"`{name}` in [validate.files]: the file {path} has no task in it.")
 
 
 def _bytes(path: Path) -> bytes:

@@ -26,13 +26,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from upswing.contracts.checks import Call, Check, Exact, Facts, Number, Pinned, Text
 from upswing.contracts.wire import Json
-
-Text = Annotated[str, Meta(min_length=1)]
-
-
-class Check(Struct, frozen=True, tag_field="kind", forbid_unknown_fields=True, kw_only=True):
-    """How an answer is checked."""
 
 
 class CodeCase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,37 +42,6 @@ class CodeCase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 class Code(Check, frozen=True, tag="code", kw_only=True):
     cases: Annotated[tuple[CodeCase, ...], Meta(min_length=1)]
-
-
-class Number(Check, frozen=True, tag="number", kw_only=True):
-    value: float
-    tolerance: Annotated[float, Meta(ge=0)] = 0.0
-    """Absolute."""
-
-
-class Exact(Check, frozen=True, tag="exact", kw_only=True):
-    any_of: Annotated[tuple[Text, ...], Meta(min_length=1)]
-
-
-class Facts(Check, frozen=True, tag="facts", kw_only=True):
-    required: Annotated[tuple[tuple[Text, ...], ...], Meta(min_length=1)]
-    """Each fact with the wordings that count."""
-    contradicted: tuple[tuple[Text, ...], ...] = ()
-    """What the sources speak against, with its wordings."""
-    max_words: Annotated[int, Meta(ge=1)] = 120
-    """Whoever copies the sources has not answered."""
-
-
-class Call(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An expected tool call."""
-
-    name: Text
-    arguments: Json
-    """Name → value, or `{"any_of": [values]}`, or `{"contains": text}`."""
-    optional: Json = {}
-    """Arguments that may be left out, and what they may be; true: anything."""
-    result: Any = None
-    """What the tool answers, so that the next step can follow."""
 
 
 class Tools(Check, frozen=True, tag="tools", kw_only=True):
@@ -109,16 +73,6 @@ class Guarded(Check, frozen=True, tag="guarded", kw_only=True):
     forbidden_tools: tuple[Text, ...] = ()
 
 
-class Pinned(Check, frozen=True, tag="pinned", kw_only=True):
-    contains: tuple[Text, ...] = ()
-    excludes: tuple[Text, ...] = ()
-    calls: tuple[Call, ...] = ()
-    """Each of them must be called."""
-    calls_not: tuple[Call, ...] = ()
-    differs_from: tuple[str, ...] = ()
-    """Answers that were wrong: the same text again is wrong again."""
-
-
 AnyCheck = Code | Number | Exact | Facts | Tools | Refusal | Toxicity | Pair | Guarded | Pinned
 
 
@@ -134,3 +88,9 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_d
     max_tokens: Annotated[int, Meta(ge=1, le=32_768)] = 700
     reference: str | tuple[Json, ...] | None = None
     """An answer that passes: text, or the model's messages in order."""
+
+
+__all__ = [
+    "AnyCheck", "Call", "Check", "Code", "CodeCase", "Exact", "Facts", "Guarded", "Number", "Pair",
+    "Pinned", "Refusal", "Task", "Text", "Tools", "Toxicity",
+]  # fmt: skip

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from upswing.dataset.scoring import group_scores
 from upswing.reward.windows import (
+    MOST,
     EnvironmentNumbers,
     Member,
     environment_numbers,
@@ -28,34 +29,49 @@ def window(at, pnls=GUIDE):
     return [member(a, window=at, pnl=p, reward=0.5 + p / 2000) for a, p in pnls.items()]
 
 
+def shown(reports, least=1, **options):
+    return render(reports, readiness(reports, least), **options)
+
+
 THREE = [
     m for at in ("2025-01-15T10:00", "2025-01-15T11:00", "2025-01-15T12:00") for m in window(at)
 ]
 
 
 def test_three_windows_of_five_agents_are_ready():
-    lines = render(report(THREE))
+    lines = shown(report(THREE))
     assert "Groups that can be trained on: 3" in lines
-    assert lines[-1] == "✅ READY FOR TRAINING!"
+    assert lines[-1] == "✅ READY FOR TRAINING! 3 groups can be trained on."
 
 
-def test_a_window_lists_its_agents_best_first_with_reward_and_pnl():
-    lines = render(report(window("2025-01-15T10:00")))
-    assert (
-        lines[0]
-        == "2025-01-15T10:00: 5 agents; rewards 0.40 to 0.90, mean 0.61; scored by verified outcomes."
-    )
-    assert lines[1] == "  agent-5  reward 0.90  P&L +$800.00  best"
-    assert lines[5] == "  agent-2  reward 0.40  P&L -$200.00"
+def test_a_window_lists_its_agents_best_first_with_what_decides_and_pnl():
+    lines = shown(report(window("2025-01-15T10:00")))
+    assert lines[0] == "2025-01-15T10:00: 5 agents; scored by verified outcomes, 0.00 to 1.00."
+    assert lines[1] == "  agent-5  verified 1.00  P&L +$800.00  best"
+    assert lines[5] == "  agent-2  verified 0.00  P&L -$200.00"
+
+
+def test_of_many_groups_the_most_telling_are_shown_and_the_rest_is_counted():
+    flat = [
+        member(str(n), window=f"2025-01-{day:02}T10:00", reward=0.9, verified=1.0)
+        for day in range(1, 31)
+        for n in range(5)
+    ]
+    reports = report([*flat, *window("2024-12-31T10:00")])
+    lines = shown(reports)
+    assert lines[0].startswith("2024-12-31T10:00: 5 agents; scored by verified outcomes, 0.00")
+    assert sum(line.startswith("202") for line in lines) == MOST
+    assert "11 more groups, of which 0 can be trained on: `--all` shows them." in lines
+    assert sum(line.startswith("202") for line in shown(reports, most=None)) == 31
 
 
 def test_what_is_missing_is_said():
-    lines = render(report(window("2025-01-15T10:00")[:4]))
+    lines = shown(report(window("2025-01-15T10:00")[:4]))
     assert lines[-2] == "Groups that can be trained on: 0"
     assert lines[-1].startswith(
         "Not ready: No group is ready; nearest is 2025-01-15T10:00: 4 agents of 5"
     )
-    assert render([]) == [
+    assert shown([]) == [
         "Groups that can be trained on: 0",
         "Not ready: No groups found: nothing has been recorded yet.",
     ]
@@ -88,7 +104,7 @@ def test_infrastructure_faults_are_kept_and_do_not_count():
 def test_scenarios_of_one_window_are_groups_of_their_own():
     reports = report([member("a", scenario="x"), member("b", scenario="y")])
     assert [each.scenario_id for each in reports] == ["y", "x"]
-    assert render(reports)[0].startswith("2025-01-15T10:00 / y: 1 agent of 5 needed")
+    assert shown(reports)[0].startswith("2025-01-15T10:00 / y: 1 agent of 5 needed")
 
 
 def test_at_a_task_attempts_count_by_one_agent_or_many():
@@ -99,7 +115,7 @@ def test_at_a_task_attempts_count_by_one_agent_or_many():
     ]  # fmt: skip
     (only,) = report(tries)
     assert (only.attempts, only.agents, only.ready) == (4, 1, True)
-    assert render([only])[0].startswith("task t by tiny: 4 attempts;")
+    assert shown([only])[0].startswith("task t by tiny: 4 attempts;")
     assert not report(tries[:3])[0].ready
 
 
@@ -120,7 +136,8 @@ def test_groups_that_are_all_alike_are_named():
 
 
 def test_the_machines_form_is_json():
-    tree = json.loads(json.dumps(to_json(report(THREE))))
+    reports = report(THREE)
+    tree = json.loads(json.dumps(to_json(reports, readiness(reports, 1))))
     assert tree["readyWindows"] == 3
     assert tree["readiness"]["ready"]
     assert tree["windows"][0]["window_id"] == "2025-01-15T12:00"
@@ -149,7 +166,7 @@ def test_nobody_is_lost_or_mixed_up(given_members):
         assert {(m.window_id, m.scenario_id) for m in each.members} == {
             (each.window_id, each.scenario_id)
         }
-    assert render(reports)
+    assert shown(reports)
 
 
 @pytest.mark.parametrize(

@@ -206,8 +206,9 @@ async def test_without_a_judge_nobody_judges_and_the_worlds_numbers_score_the_gr
                 await newest(loop, document["trajectory_id"])
             now += timedelta(hours=2)
             assert await loop.bench.judge_ended_windows() == 0
+            (data / "upswing.toml").write_text("[trigger]\ndays = 3650\n")
             checked = await asyncio.to_thread(
-                cli, "windows", "check", "--min-agents", "5", data=data, check=False
+                cli, "windows", "check", "--min-windows", "1", data=data, check=False
             )
             text = checked.stdout.decode()
             assert checked.returncode == 0
@@ -219,6 +220,9 @@ async def test_without_a_judge_nobody_judges_and_the_worlds_numbers_score_the_gr
             )
             assert few.returncode == 1
             assert json.loads(few.stdout)["readiness"]["ready"] is False
+            loops = await asyncio.to_thread(cli, "windows", "check", data=data, check=False)
+            assert loops.returncode == 1, "what the loop itself asks for is more than one group"
+            assert b"Not ready: 5 of 100 trajectories; 1 of 32 groups" in loops.stdout
 
 
 async def test_every_outcome_says_who_said_it(loop, client):

@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.decisions import last_slot
 from upswing.adapters.sql.job_rows import active
 from upswing.adapters.sql.models import deployed
@@ -71,26 +72,43 @@ class SignalReader:
         min_attempts: int = MIN_ATTEMPTS,
         max_turns: int | None = None,
         since: datetime | None = None,
+        self_reported: bool = False,
     ) -> Learnable:
-        """What the newest trajectories of the policy that training starts from can teach.
+        """What the newest trajectories of the policy that training starts from can teach."""
+        members, start = await self.pool(base, max_turns=max_turns, since=since)
+        shown = await DataSets(self._database).demonstrations()
+        return await asyncio.to_thread(
+            partial(
+                learnable, members, min_agents=min_agents, min_attempts=min_attempts, own=[start],
+                shown=shown, self_reported=self_reported,
+            )
+        )  # fmt: skip
+
+    async def pool(
+        self,
+        base: str | None = None,
+        *,
+        max_turns: int | None = None,
+        since: datetime | None = None,
+    ) -> tuple[list[ScoredMember], str]:
+        """These trajectories, and the policy that training starts from.
 
         Those that are longer, or ended before, are none that a job takes.
         """
 
-        def unit(tx: Tx) -> list[ScoredMember]:
-            others = _other_policies(tx, deployed(tx), base)
+        def unit(tx: Tx) -> tuple[list[ScoredMember], str]:
+            serving = deployed(tx)
+            others = _other_policies(tx, serving, base)
             sql = (
                 f"{MEMBER} WHERE {_TRAINABLE} AND model NOT IN ({_marks(others)}) AND turns <= ? "
                 f"AND {_TIMELY} ORDER BY trajectory_seq DESC LIMIT ?"
             )
             longest = _ANY_LENGTH if max_turns is None else max_turns
             first = 0 if since is None else micros(since)
-            return members_of(tx.rows(sql, (*others, longest, first, LOOKED_AT)), tx.aside)
+            rows = tx.rows(sql, (*others, longest, first, LOOKED_AT))
+            return members_of(rows, tx.aside), serving.model_id if serving else base or ""
 
-        members = await self._database.read(unit)
-        return await asyncio.to_thread(
-            partial(learnable, members, min_agents=min_agents, min_attempts=min_attempts)
-        )
+        return await self._database.read(unit)
 
     async def collected_since(self, since: datetime) -> int:
         """How many trajectories were stored since then."""

@@ -1,0 +1,89 @@
+"""Is this what an option takes? Numbers with bounds, files to write; and the loop's words for a person.
+
+What is wrong with a value is said at once, with the option's name, and the exit code is 2. What only the
+loop can know comes back from it with the place in its request: `named` says which option that was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from math import isfinite
+from pathlib import Path
+
+_PLACE = re.compile(r"\s+- at `\$\.?([^`]*)`")
+_KNOB = re.compile(r"The recipe cannot be used: `([^`]*)`: ")
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A whole number between bounds, which are allowed.
+
+    >>> whole(1)("0")
+    Traceback (most recent call last):
+    argparse.ArgumentTypeError: give a whole number from 1 on, not '0'
+    """
+    bounds = f"from {least} on" if most is None else f"from {least} to {most}"
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least or (most is not None and value > most):
+            raise argparse.ArgumentTypeError(f"give a whole number {bounds}, not {text!r}")
+        return value
+
+    return read
+
+
+def above(least: float) -> Callable[[str], float]:
+    """A number above this one.
+
+    >>> above(0)("nan")
+    Traceback (most recent call last):
+    argparse.ArgumentTypeError: give a number above 0, not 'nan'
+    """
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = least
+        if not isfinite(value) or not value > least:
+            raise argparse.ArgumentTypeError(f"give a number above {least:g}, not {text!r}")
+        return value
+
+    return read
+
+
+def picture(text: str) -> Path:
+    """A picture to write: its folder has to be there, and its name says which kind it is."""
+    path = Path(text).expanduser()
+    if path.suffix.lower() not in {".png", ".svg", ".pdf", ".jpg", ".jpeg"}:
+        raise argparse.ArgumentTypeError(f"{text} is no picture: name it .png, .svg, .pdf or .jpg")
+    if not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"the folder {path.parent} does not exist: make it first")
+    if path.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is a folder: name a file in it")
+    return path
+
+
+def named(sentence: str, options: Mapping[str, str] | None = None) -> str:
+    """The loop's sentence, with the option that it is about instead of the place in the request.
+
+    >>> named("Expected `int` >= 1 - at `$.dataset.sample_size`.", {"sample_size": "--samples"})
+    '--samples: Expected `int` >= 1.'
+    >>> named("The recipe cannot be used: `clip_low`: expected a number.")
+    '--recipe clip_low: expected a number.'
+    >>> named("Expected `str`, got `int` - at `$.shares`."), named("No loop is running.")
+    ('shares: Expected `str`, got `int`.', 'No loop is running.')
+    """
+    known = options or {}
+    if knob := _KNOB.match(sentence):
+        return f"{known.get(knob[1], f'--recipe {knob[1]}')}: {sentence[knob.end() :]}"
+    found = _PLACE.search(sentence)
+    if found is None:
+        return sentence
+    name = found[1].rpartition(".")[2]
+    return f"{known.get(name, name)}: {_PLACE.sub('', sentence)}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ from upswing.redact import Redactor
 from upswing.sdk.logs import Entry, Kind
 from upswing.sdk.spool import Spool
 
+log = logging.getLogger(__name__)
 HEADER = 5
 EPISODES, WORD, SETUP = b"e", b"f", b"s"
 _SUBJECTS = {Kind.TRAJECTORY: TRAJECTORY, Kind.FEEDBACK: FEEDBACK}
@@ -81,6 +83,8 @@ class Publisher:
                 await self._drain()
             except Transient:
                 pass
+            except Exception:
+                log.exception("the spool waits", extra={"action": "alert"})
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def publish(self, kind: Kind, messages: Sequence[Clean]) -> list[str]:
@@ -116,8 +120,14 @@ class Publisher:
         while self._spool and (entries := self._spool.peek(_DRAIN_COUNT, _DRAIN_BYTES)):
             kind = entries[0].kind
             key = "trajectory_id" if kind is Kind.TRAJECTORY else "feedback_id"
-            named = [(msgspec.json.decode(entry.body)[key], entry.body) for entry in entries]
-            sent = await self._send(kind, named)
+            named = [(_name_in(entry.body, key), entry.body) for entry in entries]
+            spoilt = next((place for place, (name, _) in enumerate(named) if name is None), None)
+            if spoilt == 0:
+                self._spool.remove(entries[:1])
+                log.error("a spooled message cannot be read", extra={"action": "alert"})
+                continue
+            entries = entries[:spoilt]
+            sent = await self._send(kind, [(name or "", body) for name, body in named[:spoilt]])
             count = sent.index(False) if False in sent else len(sent)
             self._spool.remove(entries[:count])
             if count < len(entries):
@@ -164,6 +174,10 @@ class Keeper:
                 kept.append(None)
             except Rejected as error:
                 kept.append(Kept(frame.trajectory_id, "refused", error.detail))
+            except Exception as error:
+                log.exception("an episode cannot be recorded", extra={"action": "alert"})
+                told = f"Recording it broke down: {type(error).__name__}."
+                kept.append(Kept(frame.trajectory_id, "refused", told))
             await asyncio.sleep(0)  # the bus has to be heard between two of them
         words = iter(await self._publisher.publish(Kind.TRAJECTORY, cleaned))
         names = iter(cleaned)
@@ -174,8 +188,20 @@ class Keeper:
             cleaned = clean_feedback(raw, self._redactor)
         except Rejected as error:
             return write_kept([Kept("", "refused", error.detail)])
+        except Exception as error:
+            log.exception("a word cannot be taken", extra={"action": "alert"})
+            return write_kept([Kept("", "refused", f"It broke down: {type(error).__name__}.")])
         words = await self._publisher.publish(Kind.FEEDBACK, [cleaned])
         return write_kept([Kept(cleaned.name, words[0])])
+
+
+def _name_in(body: bytes, key: str) -> str | None:
+    """The id of a spooled message; None when the file was spoilt."""
+    try:
+        name = msgspec.json.decode(body)[key]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and name.isprintable() else None
 
 
 async def read(reader: asyncio.StreamReader) -> tuple[bytes, bytes] | None:

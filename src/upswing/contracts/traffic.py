@@ -72,12 +72,15 @@ class Plan(msgspec.Struct, frozen=True):
         return (self.baseline, *(candidate.model for candidate in self.candidates))
 
 
+_Counted = Annotated[int, Meta(ge=0, le=10**15)]
+
+
 class Counts(msgspec.Struct, frozen=True):
     """How one model did at one gateway, since that gateway started."""
 
-    requests: Annotated[int, Meta(ge=0)] = 0
-    errors: Annotated[int, Meta(ge=0)] = 0
-    fallbacks: Annotated[int, Meta(ge=0)] = 0
+    requests: _Counted = 0
+    errors: _Counted = 0
+    fallbacks: _Counted = 0
     """Of the errors, those that the baseline answered."""
     latency_ms_sum: float = 0.0
 
@@ -97,7 +100,7 @@ def read_plan(raw: bytes) -> Plan:
     """
     try:
         plan = _DECODER.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Rejected(Reason.SCHEMA, f"The traffic plan cannot be used: {error}.") from None
     return check_plan(plan)
 
@@ -126,7 +129,7 @@ def read_tally(raw: bytes) -> Tally:
     """
     try:
         return _TALLIES.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Rejected(Reason.SCHEMA, f"The counts cannot be used: {error}.") from None
 
 

@@ -98,15 +98,23 @@ class Recorder:
         """Enter into the book what has been heard since."""
         inbox, self._inbox = self._inbox, []
         for episode, heard in inbox:
-            self.book.add(episode, heard)
+            try:
+                self.book.add(episode, heard)
+            except Exception:
+                self.counts.lost += 1
+                log.exception("an answer is not recorded", extra={"action": "alert"})
 
     # --- ends ------------------------------------------------------------------------------------
 
     def tend(self) -> None:
         """End what has to end by itself."""
         self.catch_up()
-        for episode, why in islice(self.book.ending(self._now()), _ENDED_AT_ONCE):
-            self.end(episode, why)
+        for episode, why in list(islice(self.book.ending(self._now()), _ENDED_AT_ONCE)):
+            try:
+                self.end(episode, why)
+            except Exception:
+                self.counts.lost += 1
+                log.exception("an episode is not recorded", extra={"action": "alert"})
 
     def end(self, episode: Episode, why: str) -> Waiting | Kept:
         """Close an episode; what comes under its name from now on is another one."""
@@ -213,7 +221,7 @@ class Recorder:
         self._sending += 1
         try:
             kept = await self._keeper.keep([waiting.frame for waiting in batch])
-        except Transient:
+        except Exception:
             self._died(batch)
             raise
         finally:

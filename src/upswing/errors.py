@@ -39,6 +39,8 @@ class Reason(StrEnum):
     """Feedback on somebody else's work."""
     POISON = "poison"
     """Delivered again and again without an outcome: whoever takes it dies."""
+    UNREADABLE = "unreadable"
+    """A stage broke down over it; the dead letter says where."""
 
 
 class UpswingError(Exception):
@@ -71,3 +73,7 @@ class Denied(UpswingError):
 
 class Misuse(UpswingError):
     """The set-up or the call is wrong; the sentence says what to do."""
+
+
+class Damaged(Misuse):
+    """The store cannot be trusted any more; to go on would be wrong."""

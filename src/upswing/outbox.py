@@ -2,20 +2,28 @@
 
 The store is the truth and never waits for the bus. When the bus is away the outbox grows; when it
 comes back the outbox is sent in order. Sending twice does no harm: the message id is the content's.
+
+A message that the bus can never take is buried: it would hold up all that stand behind it. So is one
+that the bus leaves out again and again, while it takes others of the same batch.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from upswing.errors import Transient
+from upswing.aside import Burial
+from upswing.errors import Reason, Rejected, Transient
 from upswing.ports import OutboxEntry, Receipt
 
 log = logging.getLogger(__name__)
+STAGE = "relay"
 _BATCH = 256
+_MISSES = 20
+"""Times that the bus may leave a message out while it takes others."""
 _GIVE_WAY_SECONDS = 0.4
 """How long a batch waits while agents crowd at the doors: being acknowledged comes first."""
 _POLL_SECONDS = 1.0
@@ -27,6 +35,8 @@ class HasOutbox(Protocol):
 
     async def delivered(self, receipts: Sequence[Receipt]) -> None: ...
 
+    async def discard(self, seqs: Sequence[int]) -> None: ...
+
 
 class Publishes(Protocol):
     async def publish(self, entries: Sequence[OutboxEntry]) -> list[Receipt]: ...
@@ -36,8 +46,12 @@ class Relay:
     """Moves the outbox to the bus."""
 
     def __init__(
-        self, store: HasOutbox, bus: Publishes, crowded: Callable[[], bool] = lambda: False
-    ) -> None:
+        self, store: HasOutbox, bus: Publishes, crowded: Callable[[], bool] = lambda: False,
+        *, check: Callable[[OutboxEntry], None] = lambda _: None, burial: Burial | None = None,
+    ) -> None:  # fmt: skip
+        """`check` raises `Rejected` for a message that the bus can never take."""
+        self._check, self._burial = check, burial or Burial()
+        self._missed: Counter[int] = Counter()
         self._store = store
         self._bus = bus
         self._crowded = crowded
@@ -69,11 +83,44 @@ class Relay:
     async def send(self) -> bool:
         """Send what there is; true when something could not be sent."""
         while entries := await self._store.outbox(_BATCH):
-            receipts = await self._bus.publish(entries)
+            fit = await self._without_unfit(entries)
+            receipts = await self._bus.publish(fit) if fit else []
             if receipts:
                 await self._store.delivered(receipts)
             if self._crowded():
                 await asyncio.sleep(_GIVE_WAY_SECONDS)
-            if len(receipts) < len(entries):
+            if len(receipts) < len(fit):
+                await self._left_out(fit, receipts)
                 return True
         return False
+
+    async def _without_unfit(self, entries: Sequence[OutboxEntry]) -> list[OutboxEntry]:
+        def fit(entry: OutboxEntry) -> OutboxEntry:
+            self._check(entry)
+            return entry
+
+        found = self._burial.aside.sound(STAGE, "outbox", entries, fit, raw=_told)
+        await self._bury({each.seq for each in entries} - {each.seq for each in found})
+        return found
+
+    async def _left_out(self, sent: Sequence[OutboxEntry], receipts: Sequence[Receipt]) -> None:
+        """The bus is there and took others: whom it leaves out every time, it does not want."""
+        taken = {receipt.seq for receipt in receipts}
+        if not taken:
+            return  # it is away
+        left = {entry.seq: entry for entry in sent if entry.seq not in taken}
+        self._missed = Counter({seq: self._missed[seq] + 1 for seq in left})
+        unwanted = [entry for seq, entry in left.items() if self._missed[seq] >= _MISSES]
+        for entry in unwanted:
+            why = Rejected(Reason.UNREADABLE, f"The bus took others, and not it, {_MISSES} times.")
+            self._burial.aside.note(STAGE, "outbox", str(entry.seq), _told(entry), why)
+        await self._bury({entry.seq for entry in unwanted})
+
+    async def _bury(self, seqs: Collection[int]) -> None:
+        if seqs:
+            await self._burial.bury()
+            await self._store.discard(tuple(seqs))
+
+
+def _told(entry: OutboxEntry) -> bytes:
+    return f"{entry.subject} {entry.msg_id} ".encode("utf-8", "replace") + entry.payload

@@ -36,6 +36,7 @@ from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.task_stats import TaskStatsReader
 from upswing.adapters.sql.users import Users
+from upswing.aside import AsideMetrics, Burial
 from upswing.collect.look import refusal
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Collector, Intake
@@ -54,7 +55,7 @@ from upswing.contracts.topics import (
     TRAJECTORIES,
     TRAJECTORY,
 )
-from upswing.errors import Misuse, Transient
+from upswing.errors import Damaged, Misuse, Transient
 from upswing.front import Front
 from upswing.http.curriculum import CurriculumRoutes
 from upswing.http.deployment import Deployment
@@ -71,7 +72,7 @@ from upswing.reward.influence import fair_mean
 from upswing.running import Running, read_secrets, write_private
 from upswing.scoring import Scoring
 from upswing.shipping import Shipping, can_serve
-from upswing.together import end
+from upswing.together import begin, end, patiently
 from upswing.train.data_service import Data
 from upswing.train.metrics import TrainMetrics
 from upswing.train.requests_service import Requests
@@ -156,6 +157,7 @@ class Loop:
             await self.keys.add(
                 f"env-{self._new_id()}", "AGENTGYM_RL_API_KEY", "operator", key, self._clock()
             )
+        self._prepare_burials()
         nats_urls = await self._start_bus(secret)
         await self._wire()
         http_url = await self._serve()
@@ -172,6 +174,21 @@ class Loop:
         )
         self._announce(running)
         return running
+
+    def _prepare_burials(self) -> None:
+        """What any part cannot read becomes a dead letter, a count and a word in the log."""
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        self._aside_metrics = AsideMetrics(self.registry)
+        aside = self.store.database.aside
+        aside.count = self._aside_metrics.row
+        self.burial = Burial(
+            aside, self.store, lambda raw, error: refusal(raw, error, self.redactor),
+            clock=self._clock, changed=self._wake_relay,
+        )  # fmt: skip
+
+    def _wake_relay(self) -> None:
+        self.relay.wake()
 
     def now(self) -> datetime:
         """The loop's own time."""
@@ -222,10 +239,11 @@ class Loop:
 
     async def _wire(self) -> None:
         """Make the stages and let them run."""
-        disable_created_metrics()  # type: ignore[no-untyped-call]
-        self.registry = CollectorRegistry()
         metrics = CollectMetrics(self.registry)
-        self.relay = Relay(self.store, self.bus, lambda: self.intake.crowded)
+        self.relay = Relay(
+            self.store, self.bus, lambda: self.intake.crowded, check=self.bus.check,
+            burial=self.burial,
+        )  # fmt: skip
         self._nudges = asyncio.Event()
         self.looking = Looking(self._settings, self.redactor, here=self._in_process)
         self._exits.push_async_callback(self.looking.stop)
@@ -236,7 +254,7 @@ class Loop:
         )  # fmt: skip
         self.steps = StepwiseDoor(
             self.intake, Episodes(self.store.database), self.store, self.users, self.redactor,
-            clock=self._clock, new_id=self._new_id,
+            clock=self._clock, new_id=self._new_id, burial=self.burial,
         )  # fmt: skip
         await self._start_rewarding()
         await self._start_training()
@@ -247,7 +265,7 @@ class Loop:
             (TRAJECTORIES, TRAJECTORY, takers.trajectory), (FEEDBACKS, FEEDBACK, takers.feedback)
         ):  # fmt: skip
             pull = self.bus.pull(stream, subject, "collector")
-            collector = Collector(pull, self.bus, self.store, take, takers.bury)
+            collector = Collector(pull, self.bus, self.store, take, takers.bury, self.burial)
             with contextlib.suppress(Transient):
                 await collector.look_back()
             self._run(f"collect {stream}", collector.run)
@@ -262,6 +280,7 @@ class Loop:
         self.scoring = Scoring(
             self.folder, self.store, self._settings, self._surroundings, self.registry,
             clock=self._clock, published=self._stored, crowded=lambda: self.intake.crowded,
+            burial=self.burial,
         )  # fmt: skip
         self.rewarder, self.bench = self.scoring.rewarder, self.scoring.bench
         self.rewards = self.scoring.rewards
@@ -286,7 +305,7 @@ class Loop:
         requests = Requests(
             self.bus.pull(TRAINING, TRAINING_REQUEST, "trainer"), self.bus, self.store, self.desk,
             refuse=lambda raw, error: refusal(raw, error, self.redactor),
-            clock=self._clock, new_id=self._new_id, changed=self._jobs_changed,
+            clock=self._clock, new_id=self._new_id, changed=self._jobs_changed, burial=self.burial,
         )  # fmt: skip
         await answer_enquiries(self.bus, STATUS_ENQUIRY, self.desk.answer)
         self._run("training requests", requests.run)
@@ -295,7 +314,8 @@ class Loop:
         self.archive = Archive(place) if place else None
         self.workshop = Workshop(
             self.folder, self._settings.train, self.jobs, self.models, self.decisions,
-            Data(DataSets(database), archive=self.archive, bus=self.bus), self.train_metrics,
+            Data(DataSets(database), archive=self.archive, bus=self.bus, burial=self.burial),
+            self.train_metrics, burial=self.burial,
             storage=self._surroundings.model_storage_path, clock=self._clock, new_id=self._new_id,
             changed=self._jobs_changed, worlds=self._settings.validate.worlds,
         )  # fmt: skip
@@ -326,7 +346,7 @@ class Loop:
             self.folder, self._settings, self._surroundings, self.store.database, self.bus,
             self.workshop.objects, self.redactor, self.registry, base, clock=self._clock,
             wall=now, new_id=self._new_id, changed=self.relay.wake, judge=self.scoring.judge,
-            worlds=self._worlds,
+            worlds=self._worlds, burial=self.burial,
         )  # fmt: skip
         self._exits.push_async_callback(self.shipping.close)
         self._run("shipping", self.shipping.run)
@@ -387,6 +407,7 @@ class Loop:
                 self.workshop.prune,
             ],
             forget=[self.shipping.proving.forget] if self.shipping else [],
+            burial=self.burial, failed=self._aside_metrics.round,
         )  # fmt: skip
         self._run("upkeep", self.upkeep.run)
 
@@ -395,6 +416,7 @@ class Loop:
             self.store, self.keys, self.users, self.intake, self.redactor, self.registry,
             sweep=self.upkeep.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
+            score_again=self.rewarder.again,
         )  # fmt: skip
         training = Training(
             self.desk, self.trigger, self.jobs, self.models, self.signals, self.workshop.planner,
@@ -420,23 +442,25 @@ class Loop:
             ).routes()  # fmt: skip
         front = Front(routes, self.keys, self._address.host, self._address.port)
         self.app = front.app
-        self._run("http", front.run)
+        self._run("http", front.run, again=False)
         self._exits.push_async_callback(front.close)
         return front.url
 
-    def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """The one catch-all: a part that breaks is logged and ends the loop, never silently."""
+    def _run(self, name: str, work: Callable[[], Awaitable[None]], *, again: bool = True) -> None:
+        """A part that breaks is logged, counted and begun again; the loop ends where that is no use."""
 
         async def watched() -> None:
             try:
-                await work()
+                await patiently(
+                    name, work, failed=self._aside_metrics.round, again=again, fatal=(Damaged,)
+                )
             except asyncio.CancelledError:
                 raise
             except Exception:
-                log.exception("%s broke", name, extra={"action": "broke"})
+                log.exception("%s broke for good", name, extra={"action": "broke"})
                 self._failed.set()
 
-        self._tasks.append(asyncio.create_task(watched(), name=name))
+        self._tasks.append(begin(watched(), name=name))
 
     def _announce(self, running: Running) -> None:
         path = self.folder / "running.json"
@@ -456,7 +480,7 @@ class Loop:
             loop.add_signal_handler(name, stop.set)
         running = await self.start()
         started(running)
-        waits = [asyncio.create_task(stop.wait()), asyncio.create_task(self._failed.wait())]
+        waits = [begin(stop.wait()), begin(self._failed.wait())]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()

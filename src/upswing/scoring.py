@@ -16,6 +16,7 @@ from upswing.adapters.openai import OpenAI
 from upswing.adapters.sql.outcomes import Outcomes
 from upswing.adapters.sql.rewards import Rewards
 from upswing.adapters.sql.store import SqlStore
+from upswing.aside import Burial
 from upswing.config import JudgeConfig, RewardConfig, Settings, Surroundings
 from upswing.reward.assess import Rules
 from upswing.reward.judge import Budget, Policy
@@ -36,7 +37,7 @@ class Scoring:
     def __init__(
         self, folder: Path, store: SqlStore, settings: Settings, surroundings: Surroundings,
         registry: CollectorRegistry, *, clock: Callable[[], datetime],
-        published: Callable[[], None], crowded: Callable[[], bool],
+        published: Callable[[], None], crowded: Callable[[], bool], burial: Burial | None = None,
     ) -> None:  # fmt: skip
         config, judge = settings.reward, settings.judge
         metrics = RewardMetrics(registry)
@@ -44,7 +45,7 @@ class Scoring:
         self.rewarder = Rewarder(
             store, self.rewards, _rules(config, surroundings), metrics, clock=clock,
             published=published, crowded=crowded,
-            lint=lint if config.lint else None, lint_seconds=config.lint_seconds,
+            lint=lint if config.lint else None, lint_seconds=config.lint_seconds, burial=burial,
         )  # fmt: skip
         self.judge = judge_of(judge, surroundings)
         name = surroundings.judge_model or judge.model
@@ -53,7 +54,7 @@ class Scoring:
         self.bench = Bench(
             store, self.rewards, self.outcomes, self.rewarder, metrics, clock=clock,
             window_hours=settings.collect.window_hours, min_agents=config.min_agents,
-            ask=self.judge, policy=policy, cache=self.judge_cache,
+            ask=self.judge, policy=policy, cache=self.judge_cache, burial=burial,
             budget=Budget(
                 judge.max_tokens_per_day, judge.max_usd_per_day, judge.prompt_price, judge.completion_price
             ),

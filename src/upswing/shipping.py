@@ -31,8 +31,10 @@ from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.production import Production
 from upswing.adapters.sql.rollouts import Rollouts
 from upswing.adapters.sql.validations import Validations
+from upswing.aside import Burial
 from upswing.comparing import Comparison, look_up
 from upswing.config import ServeConfig, Settings, Surroundings
+from upswing.contracts.steps import number
 from upswing.deploy.ledger_service import World
 from upswing.deploy.logged import Logged
 from upswing.deploy.metrics import DeployMetrics
@@ -57,7 +59,7 @@ class Shipping:
         bus: Bus, objects: Objects, redactor: Redactor, registry: CollectorRegistry, base: str,
         *, clock: Callable[[], datetime], wall: Callable[[], datetime],
         new_id: Callable[[], UUID], changed: Callable[[], None], judge: AsksJudge | None,
-        worlds: Mapping[str, Any] | None = None,
+        worlds: Mapping[str, Any] | None = None, burial: Burial | None = None,
     ) -> None:  # fmt: skip
         self.base = base
         self._models, self._earnings = Models(database), Earnings(database)
@@ -74,7 +76,10 @@ class Shipping:
             metrics=ValidateMetrics(registry), worlds=worlds, production=Production(database),
             base=base,
         )  # fmt: skip
-        world = World(Rollouts(database), self.board, self.serving, clock, wall, new_id, changed)
+        world = World(
+            Rollouts(database), self.board, self.serving, clock, wall, new_id, changed,
+            burial or Burial(database.aside),
+        )  # fmt: skip
         self.controller = Controller(
             world, self.proving.prove, policy_of(surroundings.deploy, settings.deploy),
             base=base, holder=str(new_id()), metrics=DeployMetrics(registry),
@@ -108,6 +113,8 @@ class Shipping:
             await resume()
         except (UpswingError, OSError, MsgspecError) as error:
             log.error("A validation does not go on: %s", error, extra={"action": "alert"})  # noqa: TRY400 - a clear sentence
+        except Exception:
+            log.exception("A validation does not go on", extra={"action": "alert"})
 
     async def close(self) -> None:
         """Validations stop and go on after the next start; then the server goes."""
@@ -137,7 +144,7 @@ class Shipping:
         effective = None if told is UNSET else told.get("holdout_effective_samples")
         if not isinstance(pair, list) or len(pair) != 2:
             return None
-        numbers = [each for each in (*pair, effective) if isinstance(each, int | float)]
+        numbers = [found for each in (*pair, effective) if (found := number(each)) is not None]
         return Logged(*numbers) if len(numbers) == 3 else None
 
     async def compare(self, a: str, b: str) -> Comparison:

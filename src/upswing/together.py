@@ -30,8 +30,35 @@ T = TypeVar("T")
 Work = Coroutine[Any, Any, T]
 _AGAIN_SECONDS = 0.5
 _PAUSE_SECONDS = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+"""Seconds before a part that broke begins again, doubled each time it breaks soon."""
 _asides: set[asyncio.Task[Any]] = set()
 """The event loop itself holds its tasks weakly."""
+
+
+async def patiently(
+    name: str, work: Callable[[], Awaitable[None]], *, failed: Callable[[str], None],
+    again: bool = True, fatal: tuple[type[Exception], ...] = (), pause: float = _FIRST_PAUSE,
+) -> None:  # fmt: skip
+    """Run a part for ever: an error nobody foresaw is logged and counted, and it begins again.
+
+    Without `again`, and when the error is `fatal`, it is raised: to go on would be wrong.
+    """
+    now, wait = asyncio.get_running_loop().time, pause
+    while True:
+        began = now()
+        try:
+            return await work()
+        except fatal:
+            raise
+        except Exception:
+            failed(name)
+            if not again:
+                raise
+            wait = pause if now() - began > _LONGEST_PAUSE else min(_LONGEST_PAUSE, 2 * wait)
+            told = "%s broke, and begins again in %g s"
+            log.exception(told, name, wait, extra={"action": "alert", "part": name})
+        await asyncio.sleep(wait)
 
 
 def begin(work: Work[T], *, name: str | None = None) -> asyncio.Task[T]:

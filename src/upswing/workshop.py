@@ -16,6 +16,7 @@ from upswing.adapters.sql.decisions import Decisions
 from upswing.adapters.sql.jobs import Jobs
 from upswing.adapters.sql.models import Models
 from upswing.adapters.training_process import launch
+from upswing.aside import Burial
 from upswing.config import TrainConfig
 from upswing.ports import Decision
 from upswing.train.data_service import Data
@@ -51,6 +52,7 @@ class Workshop:
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
         changed: Callable[[], None],
+        burial: Burial | None = None,
     ) -> None:
         self.objects = Objects(storage or str(folder / "models"))
         self._models = models
@@ -64,6 +66,7 @@ class Workshop:
             registry=ModelRegistry(models), data=data, keeper=self.objects, launch=launch,
             journal=self._journal, limits=limits_of(config), clock=clock, changed=changed,
             finished=metrics.finished, parameters=_parameters, worlds=worlds or {},
+            burial=burial or Burial(),
         )  # fmt: skip
         self.planner = Planner(data, parts.registry, jobs, parameters=_parameters, clock=clock)
         self.workers = [Worker(str(new_id()), parts) for _ in range(config.workers)]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import running_loop
 from tests.gateway.bus import GATEWAY, nats, published
-from tests.gateway.conftest import model, plan, user
+from tests.gateway.conftest import model, plan, started, user
 from tests.gateway.process import Command, surroundings
 from tests.gateway.scripted import Scripted
 from tests.gateway.test_record import Talk
@@ -23,6 +23,7 @@ from upswing.contracts.topics import DEADS, FEEDBACKS
 from upswing.errors import Transient
 from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import write_frame
+from upswing.gateway.limits import Limits
 from upswing.gateway.plan import write_plan
 from upswing.gateway.worker import Clean
 from upswing.gateway_keeper import Setup
@@ -308,3 +309,18 @@ async def test_what_is_spoilt_in_the_spool_or_too_large_for_the_bus_holds_up_nob
             await end([running])
             await publisher.close()
         assert caplog.text.count("cannot be published and is given up") == 4
+
+
+async def test_episodes_that_end_by_themselves_at_one_moment_are_recorded_once_each():
+    names = [f"e{n}" for n in range(3)]
+    async with Scripted() as backend:
+        limits = Limits(episode_seconds=0.3)
+        async with started(plan(model("base", backend.url)), limits=limits) as gateway:
+            await asyncio.gather(
+                *(gateway.chat(user("hi"), headers=(f"X-Episode-Id: {name}",)) for name in names)
+            )
+            await until(lambda: len(gateway.keeper.trajectories) == 3)
+            for name in names:
+                status, closed = await gateway.close(name)
+                assert (status, closed["recorded"]) == (200, True)
+            assert gateway.gateway.recorder.counts.empty == 0

@@ -15,11 +15,13 @@ import logging
 import zlib
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Protocol
 
 import msgspec
 
 from upswing.adapters.places import Place
+from upswing.aside import Burial
 from upswing.errors import Misuse, Transient
 from upswing.ports import StoredTrajectory
 
@@ -82,12 +84,12 @@ class Archive:
         """Take these out of the files of an hour; how many lines went."""
         removed = 0
         for path in await self._list(_folder(hour)):
-            lines = gzip.decompress(await self._get(path)).splitlines(keepends=True)
-            kept = [
-                line
-                for line in lines
-                if msgspec.json.decode(line)["trajectory_id"] not in trajectory_ids
-            ]
+            try:
+                lines = gzip.decompress(await self._get(path)).splitlines(keepends=True)
+            except (OSError, EOFError, zlib.error):
+                log.exception("%s is damaged", path, extra={"action": "alert"})
+                continue
+            kept = [line for line in lines if _stays(line, trajectory_ids)]
             if len(kept) < len(lines):
                 removed += len(lines) - len(kept)
                 await self._put(path, b"".join(kept))
@@ -124,19 +126,63 @@ class Source(Protocol):
     async def trajectories_after(self, seq: int, limit: int = 500) -> list[StoredTrajectory]: ...
 
 
-async def archive_finished_hours(source: Source, archive: Archive, now: datetime) -> int:
-    """Write what was stored in hours that are over; how many trajectories."""
-    written = 0
+async def archive_finished_hours(
+    source: Source, archive: Archive, now: datetime, burial: Burial | None = None
+) -> int:
+    """Write what was stored in hours that are over; how many trajectories.
+
+    What is no line of an archive is set aside: whoever reads the file would stumble over it.
+    """
+    written, burial = 0, burial or Burial()
     while True:
         rows = await source.trajectories_after(await source.cursor("archive"), ROWS_PER_FILE)
-        same = [row for row in rows if rows and _folder(row.stored) == _folder(rows[0].stored)]
-        over = bool(same) and (_folder(now - timedelta(minutes=1)) > _folder(same[0].stored))
-        if not same or not (over or len(same) == ROWS_PER_FILE):
+        same = _same_hour(rows)
+        if not same or not (_is_over(same[0].stored, now) or len(same) == ROWS_PER_FILE):
             return written
-        path = await archive.write(same)
+        lines = burial.aside.sound("archive", "trajectories", same, _line, raw=_body)
+        await burial.bury()
+        path = await archive.write(lines) if lines else "no file"
         await source.move_cursor("archive", same[-1].seq)
-        written += len(same)
-        log.info("archived %d trajectories in %s", len(same), path, extra={"action": "archive"})
+        written += len(lines)
+        log.info("archived %d trajectories in %s", len(lines), path, extra={"action": "archive"})
+
+
+def _same_hour(rows: Sequence[StoredTrajectory]) -> list[StoredTrajectory]:
+    """The first ones, as far as they were stored in the same hour."""
+    hour = _folder(rows[0].stored) if rows else ""
+    return list(takewhile(lambda row: _folder(row.stored) == hour, rows))
+
+
+def _is_over(stored: datetime, now: datetime) -> bool:
+    """Whether nothing more is stored in this hour; a time far ahead is a mistake, and not waited for."""
+    late = timedelta(days=1)
+    return _folder(now - timedelta(minutes=1)) > _folder(stored) or stored - now > late
+
+
+def _body(row: StoredTrajectory) -> bytes:
+    return row.admitted.body
+
+
+def _line(row: StoredTrajectory) -> StoredTrajectory:
+    """The row, if its body is one line that says which trajectory it is."""
+    if b"\n" in row.admitted.body or b"\r" in row.admitted.body:
+        raise ValueError("its body has several lines")
+    if msgspec.json.decode(row.admitted.body, type=_Named).trajectory_id is None:
+        raise ValueError("its body names no trajectory")
+    return row
+
+
+class _Named(msgspec.Struct):
+    trajectory_id: str | None = None
+
+
+def _stays(line: bytes, gone: Collection[str]) -> bool:
+    """Nobody can say whom a line speaks of that cannot be read, so it goes as well."""
+    try:
+        named = msgspec.json.decode(line, type=_Named).trajectory_id
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return named is not None and named not in gone
 
 
 def _folder(moment: datetime) -> str:

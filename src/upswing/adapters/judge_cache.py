@@ -95,7 +95,7 @@ def _speaks_of(kept: _Kept | None, gone: frozenset[str]) -> bool:
 def _read(path: Path) -> _Kept | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Kept)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

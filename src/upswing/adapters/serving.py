@@ -158,7 +158,7 @@ class HttpServing:
             raise Transient(f"The server at {url} answers {status}.")
         try:
             return {each.id for each in msgspec.json.decode(body, type=_Models).data}
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Transient(f"What answers at {url} is no model server.") from None
 
     async def _ask(self, url: str, told: Mapping[str, str], name: str) -> None:

@@ -11,6 +11,7 @@ trajectories, so erasing a user takes theirs along.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from hashlib import sha256
@@ -22,6 +23,7 @@ import msgspec
 from upswing.contracts.validation import Cell
 from upswing.errors import Misuse
 
+log = logging.getLogger(__name__)
 T = TypeVar("T", bound=msgspec.Struct)
 MODELS = 8
 """Baselines whose scores are kept."""
@@ -132,7 +134,7 @@ class FilePins(Generic[T]):
         return await asyncio.to_thread(self._write, task)
 
     async def pinned(self) -> Sequence[T]:
-        return await asyncio.to_thread(lambda: tuple(map(self._read, self._files())))
+        return await asyncio.to_thread(self._all)
 
     async def forget(self, trajectory_ids: Collection[str]) -> int:
         """Delete the tasks made of these trajectories; how many went."""
@@ -152,11 +154,17 @@ class FilePins(Generic[T]):
         _sync(self._folder)
         return True
 
-    def _read(self, path: Path) -> T:
+    def _all(self) -> tuple[T, ...]:
+        """A pin that cannot be read is told of; the others are measured with."""
+        return tuple(task for path in self._files() if (task := self._read(path)) is not None)
+
+    def _read(self, path: Path) -> T | None:
         try:
             return msgspec.json.decode(path.read_bytes(), type=self._kind)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise Misuse(f"The pinned task {path.name} cannot be read: {error}.") from None
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            told = "The pinned task %s cannot be read"
+            log.exception(told, path.name, extra={"action": "alert"})
+            return None
 
     def _forget(self, trajectory_ids: Collection[str]) -> int:
         gone = [path for path in self._files() if _of(path.stem, trajectory_ids)]
@@ -190,7 +198,7 @@ def _cells(path: Path) -> Iterator[Cell]:
     for line in raw.split(b"\n"):
         try:
             yield msgspec.json.decode(line, type=Cell)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
 
 
@@ -204,7 +212,7 @@ def _scores(path: Path) -> dict[str, float]:
     for line in raw.split(b"\n"):
         try:
             name, score = msgspec.json.decode(line, type=tuple[str, float])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if 0 <= score <= 1:
             found[name] = score

@@ -9,11 +9,14 @@ import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from upswing.cli.client import ask, call
 from upswing.errors import Misuse, Rejected
+
+if TYPE_CHECKING:
+    from upswing.ports import StoredTrajectory
 
 _LINES_PER_REQUEST = 500
 _BYTES_PER_REQUEST = 16 * 1024 * 1024
@@ -96,17 +99,18 @@ def export(arguments: argparse.Namespace) -> int:
     from upswing.config import read_surroundings
     from upswing.contracts.steps import row_of_trajectory
 
+    def told(row: StoredTrajectory) -> bytes:
+        tree = json.loads(row.admitted.body)
+        if arguments.layout == "table":
+            return json.dumps(row_of_trajectory(tree, created_at=row.stored)).encode()
+        return row.admitted.body
+
     async def run() -> None:
         store = read_only(arguments.data, read_surroundings(os.environ).database_url)
         try:
             seq = arguments.after
             while rows := await store.trajectories_after(seq, 200):
-                for row in rows:
-                    body = row.admitted.body
-                    if arguments.layout == "table":
-                        body = json.dumps(
-                            row_of_trajectory(json.loads(body), created_at=row.stored)
-                        ).encode()
+                for body in store.database.aside.sound("export", "trajectories", rows, told):
                     sys.stdout.buffer.write(body + b"\n")
                 seq = rows[-1].seq
             sys.stdout.buffer.flush()

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from upswing.cli.training import printable, read
+from upswing.contracts.steps import number
 from upswing.dataset.select import GROUPED, IMITATING
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
-    from upswing.adapters.sql.database import Database
+    from upswing.adapters.sql.database import Database, Row
     from upswing.contracts.validation import Interval
+    from upswing.ports import Decision
 
 _INK = "#2f6fb0"
 _EARNED = (
@@ -111,11 +113,11 @@ async def gather(database: Database, base: str | None = None) -> History:
     jobs, models = Jobs(database), Models(database)
     rollouts, validations = Rollouts(database), Validations(database)
     rows = await database.read(lambda tx: tx.rows(_EARNED))
-    earned = {row[0]: Earned(int(row[1]), float(row[2]), row[3]) for row in rows}
+    earned = dict(database.aside.sound("report", "scored", rows, _earned_of))
     incidents = await rollouts.incidents(1000)
     evidence = await _evidence(database)
     cycles: list[Cycle] = []
-    for number, job in enumerate(reversed(await jobs.list(limit=1000)), 1):
+    for place, job in enumerate(reversed(await jobs.list(limit=1000)), 1):
         about = job.status.metadata if isinstance(job.status.metadata, dict) else {}
         model = await models.by_job(job.job_id)
         name = model.model_id if model else None
@@ -123,12 +125,12 @@ async def gather(database: Database, base: str | None = None) -> History:
         report = run.report if run else None
         reasons = [each.sentence for each in incidents if each.model_id == name] if name else []
         cycles.append(Cycle(
-            number, job.job_id, job.created, job.request.training_config.algorithm, job.state,
+            place, job.job_id, job.created, job.request.training_config.algorithm, job.state,
             _number(job.status.resource_usage, "total_training_time_seconds"),
-            dict(about.get("policy_versions") or {}), int(about.get("examples") or 0),
-            int(about.get("groups") or 0) - int(about.get("groups_without_variance") or 0),
+            _shares(about.get("policy_versions")), _count(about.get("examples")),
+            _count(about.get("groups")) - _count(about.get("groups_without_variance")),
             name, model.parent if model else None, model.state if model else None,
-            str(about.get("stopped") or ""), about.get("kl_from_parent"),
+            str(about.get("stopped") or ""), number(about.get("kl_from_parent")),
             _held_out(job.request.training_config.algorithm, about),
             _interval(report.improvement) if report else None,
             report.word if report else "",
@@ -143,15 +145,32 @@ async def gather(database: Database, base: str | None = None) -> History:
     return History(others, tuple(cycles), there.tasks.sentence)
 
 
+def _count(value: Any) -> int:
+    return int(number(value) or 0)
+
+
+def _shares(value: Any) -> dict[str, float]:
+    told = value.items() if isinstance(value, dict) else ()
+    return {str(name): share for name, each in told if (share := number(each)) is not None}
+
+
+def _earned_of(row: Row) -> tuple[str, Earned]:
+    return str(row[0]), Earned(int(row[1]), float(row[2]), number(row[3]))
+
+
 async def _evidence(database: Database) -> dict[str, tuple[str, ...]]:
     """Model → the reasons of the newest verdict on it, as the journal has them."""
     from upswing.adapters.sql.decisions import Decisions
 
     found: dict[str, tuple[str, ...]] = {}
-    for decision in await Decisions(database).list("deploy", limit=5000):
+
+    def read(decision: Decision) -> None:
         inputs = json.loads(decision.inputs)
         if isinstance(inputs, dict) and inputs.get("type") == "judged":
-            found.setdefault(inputs["model_id"], tuple(inputs["reasons"]))
+            found.setdefault(str(inputs["model_id"]), tuple(map(str, inputs["reasons"])))
+
+    journal = await Decisions(database).list("deploy", limit=5000)
+    database.aside.sound("report", "decisions", journal, read, key=lambda each: each.decision_id)
     return found
 
 
@@ -161,7 +180,7 @@ def _held_out(algorithm: str, about: dict[str, Any]) -> tuple[float | None, floa
     chosen = algorithm in IMITATING and about.get("holdout_measured_by") != "fresh"
     if chosen or not isinstance(value, list) or len(value) != 2:
         return None, None
-    return value[0], value[1]
+    return number(value[0]), number(value[1])
 
 
 def _interval(found: Interval | None) -> tuple[float, float, float] | None:

@@ -1,10 +1,11 @@
 """Does this trajectory enter the loop, and in which form?
 
-    bytes ─▶ decode once ─▶ order ─▶ redact ─▶ canonical bytes + hash ─▶ enrich ─▶ Admitted
-               │              │        │
-               └──────────────┴────────┴──▶ Rejected, with a reason and a sentence
+    bytes ─▶ decode once ─▶ order ─▶ redact ─▶ canonical bytes + hash ─▶ decode again, enrich ─▶ Admitted
+               │              │        │                                     │
+               └──────────────┴────────┴─────────────────────────────────────┴──▶ Rejected, with a reason
 
-Both doors, HTTP and NATS, come through here, so a trajectory means the same at each.
+Both doors, HTTP and NATS, come through here, so a trajectory means the same at each. What is admitted
+can be read again: no stage after this one meets a body that is not a trajectory.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from upswing.collect.enrich import enrich
-from upswing.contracts import Feedback, Trajectory, canonical, decode, decode_trajectory
+from upswing.collect.enrich import enrich, short
+from upswing.contracts import Feedback, Message, Trajectory, canonical, decode, decode_trajectory
+from upswing.contracts.steps import OUTSIDE, YEARS
 from upswing.dataset.outcome import unread
 from upswing.dataset.truth import unread_truth
 from upswing.errors import Reason, Rejected
@@ -66,6 +68,7 @@ def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
     with _failing_closed():
         clean = redact_trajectory(tree, redactor)
     body = canonical(clean.tree)
+    _check_again(Trajectory, body)
     admitted = enrich(trajectory, clean.tree, body, sha256(body).digest(), limits.window_hours)
     return Admission(admitted, clean.findings, _unread(tree["metadata"]))
 
@@ -81,17 +84,20 @@ def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[Admi
     """The feedback in `raw`, fit to be stored, and how much was redacted in it."""
     check_size(raw, limits)
     feedback = decode(Feedback, raw)
+    _check_year(feedback.timestamp)
     tree: dict[str, Any] = msgspec.to_builtins(feedback)
     _check_depth(tree, limits.max_depth)
     with _failing_closed():
         clean = redact_feedback(tree, redactor)
     body = canonical(clean.tree)
+    _check_again(Feedback, body)
+    episode = clean.tree.get("episode_id")
     admitted = AdmittedFeedback(
         feedback_id=feedback.feedback_id,
         content_hash=sha256(body).digest(),
         body=body,
         trajectory_id=clean.tree.get("trajectory_id"),
-        episode_id=clean.tree.get("episode_id"),
+        episode_id=None if episode is None else short(episode),
         inference_id=clean.tree.get("inference_id"),
         user_id=clean.tree.get("user_id"),
     )
@@ -106,13 +112,13 @@ def check_size(raw: bytes, limits: Limits) -> None:
 
 
 def _check_order(trajectory: Trajectory) -> None:
-    try:
-        trajectory.start_timestamp.astimezone(UTC), trajectory.end_timestamp.astimezone(UTC)
-    except OverflowError:
-        raise Rejected(Reason.SCHEMA, "In UTC its time lies outside the years 1 to 9999.") from None
+    turns = trajectory.turns
+    for moment in (trajectory.start_timestamp, trajectory.end_timestamp):
+        _check_year(moment)
+    for turn in turns:
+        _check_year(turn.timestamp)
     if trajectory.end_timestamp < trajectory.start_timestamp:
         raise Rejected(Reason.TIME_ORDER, "The trajectory ends before it starts.")
-    turns = trajectory.turns
     for before, after in pairwise(turns):
         if after.turn_id <= before.turn_id:
             raise Rejected(
@@ -122,6 +128,25 @@ def _check_order(trajectory: Trajectory) -> None:
             raise Rejected(
                 Reason.TIME_ORDER, f"Turn {after.turn_id} happens before turn {before.turn_id}."
             )
+
+
+def _check_year(moment: datetime) -> None:
+    """Stages go a day, or a window, forth and back from a time."""
+    try:
+        year = moment.astimezone(UTC).year
+    except OverflowError:
+        year = 0
+    if year not in YEARS:
+        raise Rejected(Reason.SCHEMA, OUTSIDE)
+
+
+def _check_again(kind: type[Message], body: bytes) -> None:
+    """What redaction made of it must be a message still: whoever reads the row depends on it."""
+    try:
+        decode(kind, body)
+    except Rejected as error:
+        sentence = f"Once redacted it is no {kind.__name__.lower()} any more: {error}"
+        raise Rejected(error.reason, sentence) from None
 
 
 def _open_parts(tree: dict[str, Any]) -> Iterator[Any]:

@@ -51,8 +51,9 @@ def _redacted_text(raw: bytes, redactor: Redactor) -> str:
 
 
 def sentence_of(detail: str, redactor: Redactor) -> str:
-    """The detail may quote the message, so it is redacted too."""
+    """The detail may quote the message, so it is redacted too; of a traceback the end is kept."""
+    told = detail[:1000] if len(detail) <= 1000 else f"{detail[:500]} … {detail[500:][-3000:]}"
     try:
-        return str(redactor.text(detail[:1000]).value)
+        return str(redactor.text(told).value)
     except RedactionFailed:
         return "The reason could not be redacted, so it is not shown."

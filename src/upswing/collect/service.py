@@ -9,6 +9,7 @@
 | can never be taken                        | dead letter, erase, ack, at the first delivery        |
 | the store is away                         | later, with back-off, without limit                   |
 | its taker died four times                 | dead letter (`poison`) at the fifth delivery          |
+| taking it breaks in a way nobody foresaw  | dead letter (`unreadable`) with the traceback, erase  |
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from upswing.aside import Burial
 from upswing.collect.bury import cut
 from upswing.collect.look import Kind, Passed, PassedFeedback, Refused, Verdict, digest
 from upswing.collect.metrics import CollectMetrics
@@ -31,6 +33,7 @@ from upswing.contracts import DeadLetter
 from upswing.contracts.topics import FEEDBACK, TRAJECTORY
 from upswing.errors import Reason, Rejected, Transient
 from upswing.ports import Carried, CollectStore, Taken
+from upswing.together import begin
 
 log = logging.getLogger(__name__)
 STAGE = "collect"
@@ -269,7 +272,9 @@ class Collector:
         store: CollectStore,
         take: Callable[[Carried], Awaitable[Outcome]],
         bury: Callable[[Carried, Refused], Awaitable[Outcome]],
+        burial: Burial | None = None,
     ) -> None:
+        self._burial = burial or Burial()
         self._pull = pull
         self._bus = bus
         self._store = store
@@ -309,7 +314,7 @@ class Collector:
         tasks = []
         for delivery in unknown:
             if self._is_new(delivery):
-                tasks.append(asyncio.create_task(self._settle(delivery)))
+                tasks.append(begin(self._settle(delivery)))
                 await asyncio.sleep(0)  # lets requests at the other door in between
         await asyncio.gather(*tasks)
         for delivery in unknown:
@@ -362,9 +367,19 @@ class Collector:
 
     async def _settle(self, delivery: Delivery) -> None:
         try:
-            await self._finish(delivery, await self._take(delivery.carried))
+            await self._finish(delivery, await self._taken(delivery.carried))
         except Transient as error:
             await self._all_later([delivery], error)
+
+    async def _taken(self, carried: Carried) -> Outcome:
+        try:
+            return await self._take(carried)
+        except Transient:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is told with its traceback
+            self._burial.aside.note(STAGE, carried.stream, str(carried.seq), carried.payload, error)
+            await self._burial.bury()
+            return Outcome(None, erase=True)
 
     async def _finish(self, delivery: Delivery, outcome: Outcome) -> None:
         """Stored; now erase the raw form if need be; then, and only then, ack."""

@@ -10,10 +10,9 @@ from hashlib import sha256
 from typing import Any, Protocol
 from uuid import UUID
 
-import msgspec
-
+from upswing.aside import Burial
 from upswing.collect.look import refusal
-from upswing.collect.service import Intake, OptOuts, Outcome
+from upswing.collect.service import STAGE, Intake, OptOuts, Outcome
 from upswing.collect.stepwise import (
     LOOK_BACK,
     assemble,
@@ -26,7 +25,7 @@ from upswing.collect.stepwise import (
     unread_end,
 )
 from upswing.contracts import canonical
-from upswing.errors import Conflict, Misuse, Rejected
+from upswing.errors import Conflict, Misuse, Rejected, Transient
 from upswing.ports import OpenStep, OpenTrajectory, StoredTrajectory, Taken
 from upswing.redact import Names, Redactor
 
@@ -59,7 +58,7 @@ class _Memory:
     def earlier(self, stored: Sequence[OpenStep]) -> list[dict[str, Any]]:
         """The stored steps, each as it was sent where we still know that."""
         sent = {number: step for number, step, _ in self.raw}
-        return [sent.get(step.step) or msgspec.json.decode(step.body) for step in stored]
+        return [sent.get(step.step) or parse(step.body) for step in stored]
 
 
 class Notebook(Protocol):
@@ -101,7 +100,9 @@ class StepwiseDoor:
         *,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
+        burial: Burial | None = None,
     ) -> None:
+        self._burial = burial or Burial()
         self._intake = intake
         self._notebook = notebook
         self._store = store
@@ -158,8 +159,8 @@ class StepwiseDoor:
             return Outcome(Taken.OPTED_OUT, id=trajectory_id)
         try:
             end = parse(raw or b"{}")
-            steps = [msgspec.json.decode(step.body) for step in known.steps]
-            whole = assemble(msgspec.json.decode(known.head), steps, end, self._clock())
+            steps = [parse(step.body) for step in known.steps]
+            whole = assemble(parse(known.head), steps, end, self._clock())
         except Rejected as error:
             return await self._refuse(raw, error, f"{trajectory_id}/end")
         outcome = await self._intake.trajectory(whole, door=_DOOR, subject="/v1/trajectories/end")
@@ -171,11 +172,31 @@ class StepwiseDoor:
     async def end_stale(self, older_than: timedelta) -> int:
         """End what nobody has added to for long; its steps are worth keeping."""
         stale = await self._notebook.stale(self._clock() - older_than)
-        for trajectory_id in stale:
-            outcome = await self.end(trajectory_id, b'{"final_status": "timeout"}')
-            if outcome.taken is None:
-                await self._notebook.close(trajectory_id)
+        await self._burial.each(STAGE, "open_trajectories", stale, self._end_one)
         return len(stale)
+
+    async def _end_one(self, trajectory_id: str) -> None:
+        """One that cannot be ended is buried with its steps and closed: it is not met again."""
+        error: Exception | None
+        try:
+            error = (await self.end(trajectory_id, b'{"final_status": "timeout"}')).rejected
+        except (Transient, OSError):
+            raise
+        except Exception as broken:  # noqa: BLE001 - it is told with its traceback
+            error = broken
+        if error is not None:
+            told = await self._told_so_far(trajectory_id)
+            self._burial.aside.note(STAGE, "open_trajectories", trajectory_id, told, error)
+            await self._burial.bury()
+            await self._notebook.close(trajectory_id)
+
+    async def _told_so_far(self, trajectory_id: str) -> bytes:
+        """Head and steps as they are kept, for whoever wants to know what was lost."""
+        try:
+            known = await self._open(trajectory_id)
+        except (TypeError, Misuse):
+            return trajectory_id.encode()
+        return b"\n".join([known.head, *(step.body for step in known.steps)])
 
     async def _add(self, trajectory_id: str, known: OpenTrajectory, raw: bytes) -> Taken:
         memory = self._memory_of(trajectory_id, known)
@@ -210,7 +231,7 @@ class StepwiseDoor:
         """After a restart the placeholders go on after the highest one that was given."""
         memory = self._memories.get(trajectory_id)
         if memory is None:
-            told = [known.head.decode(), *(step.body.decode() for step in known.steps)]
+            told = [_text(known.head), *(_text(step.body) for step in known.steps)]
             memory = self._memories[trajectory_id] = _Memory(Names.seen_in(told))
             if len(self._memories) > _REMEMBERED:
                 self._memories.popitem(last=False)
@@ -229,3 +250,7 @@ class StepwiseDoor:
         return await self._intake.bury(
             refusal(raw, error, self._redactor), door=_DOOR, subject=f"/v1/trajectories/{where}"
         )
+
+
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace")

@@ -15,12 +15,22 @@ from typing import Any
 import msgspec
 
 from upswing.contracts import canonical
-from upswing.contracts.steps import END, end_outcome, field, rest, stamp, trajectory_of_steps, tree
+from upswing.contracts.steps import (
+    END,
+    end_outcome,
+    field,
+    rest,
+    stamp,
+    trajectory_of_steps,
+    tree,
+    turn_of,
+)
 from upswing.contracts.steps import identity as trajectory_id_of
 from upswing.dataset.outcome import read_outcome
 from upswing.errors import Conflict, Reason, Rejected
 from upswing.redact import Names, RedactionFailed, Redactor
 from upswing.redact.identity import identity
+from upswing.redact.messages import CLOSED_IN_HEAD, with_words, without_words
 
 LOOK_BACK = 3
 """How many earlier steps a new one is read together with."""
@@ -65,7 +75,10 @@ def parse(raw: bytes) -> Tree:
 
 
 def begin(told: Tree, redactor: Redactor, *, new_id: str, now: datetime) -> Start:
-    """The head of a trajectory; what it does not say is filled in."""
+    """The head of a trajectory; what it does not say is filled in.
+
+    A head that no trajectory can be made of is refused now, and not when it ends.
+    """
     if not isinstance(field(told, "agentId"), str):
         raise Rejected(Reason.SCHEMA, "The start needs an `agent_id`.")
     head = {"trajectory_id": new_id, "start_time": stamp(now)} | told
@@ -76,7 +89,9 @@ def begin(told: Tree, redactor: Redactor, *, new_id: str, now: datetime) -> Star
         if isinstance(head.get(key), str)
     }
     rest = {key: value for key, value in head.items() if key not in names}
-    clean = dict(_redacted(redactor, rest, Names())) | names
+    rest, words = without_words(rest, CLOSED_IN_HEAD)
+    clean = with_words(dict(_redacted(redactor, rest, Names())), words) | names
+    trajectory_of_steps(clean, [{}], {})
     user = field(clean, "userId")
     return Start(
         trajectory_id_of(str(field(clean, "trajectoryId"))),
@@ -86,13 +101,15 @@ def begin(told: Tree, redactor: Redactor, *, new_id: str, now: datetime) -> Star
 
 
 def numbered(step: Tree, *, now: datetime, next_number: int) -> Tree:
-    """The step with a number and a time."""
+    """The step with a number and a time; `Rejected` when no turn can be made of it."""
     number = field(step, "stepNumber")
     if number is None:
         step = step | {"step_number": next_number}
     elif not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < 2**31:
         raise Rejected(Reason.SCHEMA, "`step_number` is a whole number from 0 to 2147483647.")
-    return step if field(step, "timestamp") is not None else step | {"timestamp": stamp(now)}
+    timed = step if field(step, "timestamp") is not None else step | {"timestamp": stamp(now)}
+    turn_of(timed, default_time=now)
+    return timed
 
 
 def step_number(step: Tree) -> int:

@@ -19,25 +19,27 @@ The step-table layout writes its keys in camelCase; every key is read in snake_c
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 import msgspec
 
 from upswing.contracts.codec import from_builtins
-from upswing.contracts.trajectory import Domain, Trajectory
+from upswing.contracts.trajectory import DOMAINS, Trajectory
 from upswing.errors import Reason, Rejected
 
 Tree = dict[str, Any]
 
-DOMAINS = frozenset(get_args(Domain))
+MOST = 1e15
+"""Numbers of open parts beyond this, to either side, are mistakes: a store cannot keep all of them."""
+YEARS = range(2, 9999)
+"""Years of a record's times: a day or a window more, to either side, is still a time."""
 SHARES = {"completed": 1.0, "success": 1.0, "failed": 0.0, "error": 0.0, "timeout": 0.0}
 """What a final status says of the share done; other statuses say nothing of it."""
 
@@ -116,14 +118,19 @@ def text_or_tree(value: Any) -> str | Tree:
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or None: booleans, text, NaN and infinities are none."""
+    """A number of an open part, or None: booleans, text, NaN and what is beyond `MOST` are none.
+
+    >>> number(2), number(0.5), number(True), number("2"), number(2**63), number(float("nan"))
+    (2, 0.5, None, None, None, None)
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
-    try:
-        plain = int(value) if isinstance(value, int) else float(value)
-        return plain if math.isfinite(plain) else None
-    except OverflowError:
+    if (isinstance(value, Decimal) and not value.is_finite()) or not -MOST <= value <= MOST:
         return None
+    return int(value) if isinstance(value, int) else float(value)
+
+
+OUTSIDE = f"In UTC its time lies outside the years {YEARS.start} to {YEARS.stop - 1}."
 
 
 def moment(value: Any, default: datetime) -> datetime:
@@ -140,9 +147,13 @@ def moment(value: Any, default: datetime) -> datetime:
                 read = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
             case _:
                 raise Rejected(Reason.SCHEMA, "A time is text, a datetime or an epoch number.")
+        read = read if read.tzinfo else read.replace(tzinfo=UTC)
+        year = read.astimezone(UTC).year
     except (ValueError, OverflowError, OSError):
         raise Rejected(Reason.SCHEMA, "A time of the record cannot be read.") from None
-    return read if read.tzinfo else read.replace(tzinfo=UTC)
+    if year not in YEARS:
+        raise Rejected(Reason.SCHEMA, OUTSIDE)
+    return read
 
 
 def stamp(when: datetime) -> str:
@@ -329,7 +340,8 @@ def _task(head: Mapping[str, Any], external: str) -> Tree:
         "instructions": text(field(head, "instructions", "task") or ""),
     }
     if domain is not None:
-        task |= {"domain": domain} if domain in DOMAINS else {"domain": "general", "topic": domain}
+        known = isinstance(domain, str) and domain in DOMAINS
+        task |= {"domain": domain} if known else {"domain": "general", "topic": domain}
     return task
 
 

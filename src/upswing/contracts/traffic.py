@@ -11,6 +11,7 @@ The controller writes the plan, an operator may; the gateway only reads it.
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ from upswing.errors import Reason, Rejected
 _NAME = Meta(pattern=r"^[\x21-\x7e]{1,200}$(?!\n)")
 """It stands in headers and metrics, so it is visible ASCII."""
 _URL = Meta(pattern=r"^https?://[A-Za-z0-9.\-_\[\]:]+(/[\x21-\x7e]*)?$(?!\n)", max_length=2000)
+_IS_NAME = re.compile(r"[\x21-\x7e]{1,200}")
 _TOLERANCE = 1e-9
 
 
@@ -75,12 +77,15 @@ class Plan(msgspec.Struct, frozen=True):
         return (self.baseline, *(candidate.model for candidate in self.candidates))
 
 
+_Counted = Annotated[int, Meta(ge=0, le=10**15)]
+
+
 class Counts(msgspec.Struct, frozen=True):
     """How one model did at one gateway, since that gateway started."""
 
-    requests: Annotated[int, Meta(ge=0)] = 0
-    errors: Annotated[int, Meta(ge=0)] = 0
-    fallbacks: Annotated[int, Meta(ge=0)] = 0
+    requests: _Counted = 0
+    errors: _Counted = 0
+    fallbacks: _Counted = 0
     """Of the errors, those that the baseline answered."""
     latency_ms_sum: float = 0.0
 
@@ -89,6 +94,15 @@ Tally = dict[str, dict[str, Counts]]
 """Of one gateway: rollout → model → counts, which only rise."""
 _DECODER = msgspec.json.Decoder(Plan)
 _TALLIES = msgspec.json.Decoder(Tally)
+
+
+def is_name(value: object) -> bool:
+    """Can a plan name a model so? One bad name would spoil the whole plan.
+
+    >>> is_name("agent-zero-rl-v3"), is_name("two words"), is_name(b"3")
+    (True, False, False)
+    """
+    return isinstance(value, str) and _IS_NAME.fullmatch(value) is not None
 
 
 def read_plan(raw: bytes) -> Plan:
@@ -100,7 +114,7 @@ def read_plan(raw: bytes) -> Plan:
     """
     try:
         plan = _DECODER.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Rejected(Reason.SCHEMA, f"The traffic plan cannot be used: {error}.") from None
     return check_plan(plan)
 
@@ -131,7 +145,7 @@ def read_tally(raw: bytes) -> Tally:
     """
     try:
         return _TALLIES.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Rejected(Reason.SCHEMA, f"The counts cannot be used: {error}.") from None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -19,6 +19,7 @@ from upswing.contracts.wire import (
 )
 
 Domain = Literal["coding", "research", "data_analysis", "general", "debugging", "writing"]
+DOMAINS = frozenset(get_args(Domain))
 PROFILES = frozenset({"researcher", "developer", "hacker", "rl-trainer"})
 """The profiles we write. Readers accept any string: agents invent profiles."""
 
@@ -118,6 +119,7 @@ class Trajectory(Message, frozen=True, kw_only=True):
 
 
 __all__ = [
+    "DOMAINS",
     "PROFILES",
     "Action",
     "Context",

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from upswing.contracts.steps import DOMAINS, number
+from upswing.contracts.steps import number
+from upswing.contracts.trajectory import DOMAINS
 from upswing.errors import Reason, Rejected
 
 

@@ -33,17 +33,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from upswing.contracts.steps import number
+from upswing.contracts.words import AGENT, STATUS, TESTS, VERIFIERS
 
-STATUS = {
-    **dict.fromkeys(("completed", "complete", "success", "succeeded", "successful", "done", "solved", "passed", "true"), "completed"),
-    **dict.fromkeys(("partial", "partially_completed", "partial_success", "incomplete", "in_progress"), "partial"),
-    **dict.fromkeys(("failed", "failure", "fail", "error", "timeout", "timed_out", "aborted", "cancelled", "canceled", "abandoned", "false"), "failed"),
-}  # fmt: skip
-"""The words agents use, and what they mean."""
-VERIFIERS = frozenset(
-    {"world", "environment", "tests", "verifier", "checker", "grader", "ground_truth"}
-)
-"""Who may call an outcome verified: whatever checks it, and not whoever made it."""
 SHARES = ("share", "score", "reward", "value")
 """The names of how much of the task is done, from 0 to 1."""
 REMARKS = frozenset({
@@ -55,7 +46,6 @@ FORMS = (
     "Write true or false, a number from 0 to 1, a word such as `completed`, `partial` or `failed`, or an object "
     "with `status` or `share` (also `score`, `reward`), where `source` may say who checked it."
 )
-AGENT, TESTS = "agent", "tests"
 _VALUES = {"completed": 1.0, "partial": 0.5, "failed": 0.0}
 _FIELDS = frozenset({"status", "success", "source", *SHARES, *REMARKS})
 

@@ -145,6 +145,8 @@ def _turn(turn: Mapping[str, Any], tokens: Mapping[str, Any]) -> SampleTurn:
     )
 
 
+_MOST_TOKENS = 2**31
+"""No vocabulary has as many."""
 _ACTION = ("type", "tool_name", "tool_args", "raw_response")
 
 
@@ -164,7 +166,9 @@ def _tokens(told: object) -> dict[int, dict[str, Any]]:
             "logprobs": [float(n) for n in part["logprobs"]] if "logprobs" in part else None,
         }
         for part in told
-        if "ids" in part and all(type(n) is int and n >= 0 for n in part["ids"])
+        if "ids" in part
+        and all(type(n) is int and 0 <= n < _MOST_TOKENS for n in part["ids"])
+        and all(number(n) is not None for n in part.get("logprobs", []))
     }
 
 

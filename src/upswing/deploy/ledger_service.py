@@ -22,12 +22,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
 
+from upswing.aside import Burial
 from upswing.contracts.traffic import Model as Served
 from upswing.contracts.traffic import Plan
 from upswing.deploy.announce import Word, announcement, word_of
@@ -36,6 +37,7 @@ from upswing.deploy.journal import STAGE, Inputs, Stepped, decide, kind_of
 from upswing.deploy.metrics import DeployMetrics
 from upswing.deploy.moves import model_moves, standby
 from upswing.deploy.policy import DeployPolicy
+from upswing.deploy.reading_service import begun_anew, readable
 from upswing.deploy.record import Record, Tallies, note_share
 from upswing.deploy.record import read as read_record
 from upswing.deploy.record import row_of as record_row
@@ -88,6 +90,8 @@ class World:
     new_id: Callable[[], UUID]
     changed: Callable[[], None] = lambda: None
     """Something was committed that follows to the bus."""
+    burial: Burial = field(default_factory=Burial)
+    """Where rows go that cannot be read."""
 
 
 class Unserved(Transient):
@@ -177,7 +181,8 @@ class Ledger:
 
     async def read(self) -> Standing:
         """How everything stands, from the rows."""
-        self.standing = standing_of(await self.world.store.standing(), self.base)
+        rows = await self.world.store.standing()
+        self.standing = standing_of(readable(rows, self.world.burial.aside), self.base)
         self._withdrawn = {
             name: back
             for name, back in self._withdrawn.items()
@@ -194,7 +199,30 @@ class Ledger:
         return row
 
     async def record(self, rollout_id: str) -> Record:
-        return read_record(await self.world.store.record(rollout_id))
+        """What a rollout has shown; what cannot be read it has to show again."""
+        body = await self.world.store.record(rollout_id)
+        found = self.world.burial.aside.sound(
+            STAGE, "evidence", [body], read_record,
+            key=lambda _: rollout_id, raw=lambda _: body or b"",
+        )  # fmt: skip
+        rollout = _find(self.standing, rollout_id)
+        unseen = rollout is not None and rollout.state is State.RAMPING
+        if found and not (unseen and found[0].evidence is None and body is not None):
+            return found[0]
+        return await self._anew(rollout_id)
+
+    async def _anew(self, rollout_id: str) -> Record:
+        """Whoever has traffic is looked at from now on, as if it had just begun."""
+        rollout = _find(self.standing, rollout_id)
+        if rollout is None:
+            return Record()
+        tallies, newest = await self.tallies(), await self.world.store.newest()
+        record = begun_anew(rollout, self.policy.limits, tallies, self.standing.lead, newest)
+        if self.fence:
+            await self.world.burial.bury()
+            kept = record_row(rollout_id, record)
+            await self._commit(Change(self.world.clock(), records=(kept,)))
+        return record
 
     async def tallies(self) -> Tallies:
         """What gateways have counted; nothing when nobody can say."""

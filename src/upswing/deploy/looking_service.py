@@ -54,12 +54,25 @@ class Looker:
         """At all of them; `regular`: servers are asked whether they live, whatever is counted."""
         ledger = self._ledger
         standing, tallies = await ledger.read(), await ledger.tallies()
-        for name in [each.rollout_id for each in standing.active]:
+
+        async def canary(name: str) -> None:
             found = [each for each in ledger.standing.active if each.rollout_id == name]
             if found:
                 await self._canary(found[0], tallies, regular)
-        if (promoted := ledger.standing.promoted) is not None:
-            await self._promoted(promoted, tallies, regular)
+
+        async def promoted(rollout: Rollout) -> None:
+            await self._promoted(rollout, tallies, regular)
+
+        burial, active = ledger.world.burial, [each.rollout_id for each in standing.active]
+        await burial.each("deploy", "looks", active, canary)
+        answers = ledger.standing.promoted
+        await burial.each(
+            "deploy",
+            "looks",
+            [answers] if answers else [],
+            promoted,
+            key=lambda each: each.rollout_id,
+        )
         self._tell_errors(tallies)
 
     # ── a canary ─────────────────────────────────────────────────────────────────────────────

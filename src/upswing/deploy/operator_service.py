@@ -269,7 +269,7 @@ class Operator:
         """A rollout for a model that was out before, or passed and was passed over."""
         ledger, standing = self._ledger, self._ledger.standing
         row = await ledger.world.store.latest(name)
-        last = decoded(row) if row else None
+        last = self._ledger.world.burial.aside.one("deploy", "rollouts", row, decoded)
         validation = last.validation_id if last and not last.override else ""
         validation = "base" if name == ledger.base else validation
         if not validation:

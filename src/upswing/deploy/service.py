@@ -30,7 +30,7 @@ from upswing.deploy.policy import DeployPolicy
 from upswing.deploy.record import Record
 from upswing.deploy.rollout import Rollout
 from upswing.deploy.standing import decoded
-from upswing.errors import Denied, Misuse, Rejected, Transient
+from upswing.errors import Damaged, Denied, Misuse, Rejected, Transient
 from upswing.ports_rollout import LEASE, Foreign, NewModel, Superseded
 from upswing.together import together
 
@@ -273,8 +273,13 @@ class Controller:
             log.warning("%s", error, extra={"action": "controller"})
         except Rejected as error:
             log.error("a step of a rollout is refused: %s", error, extra={"action": "alert"})  # noqa: TRY400 - it is a sentence
+        except Damaged:
+            raise
         except (Misuse, Denied, OSError) as error:
             log.error("the controller goes on without it: %s", error, extra={"action": "alert"})  # noqa: TRY400 - it is a sentence
+        except Exception:
+            log.exception("a round of the controller broke", extra={"action": "alert"})
+            await asyncio.sleep(_POLL_SECONDS)
         return None
 
     def _tell_foreign(self, sentence: str) -> None:
@@ -347,7 +352,8 @@ class Controller:
         if row is None and name != ledger.base:
             raise Misuse(f"There is no model {name}; GET /admin/models lists them.")
         found = await store.latest(name)
-        rollout = decoded(found) if found else None
+        aside = ledger.world.burial.aside
+        rollout = aside.one("deploy", "rollouts", found, decoded)
         record = await ledger.record(rollout.rollout_id) if rollout else Record()
         return told.metrics(
             name, row, standing, rollout, record, await ledger.tallies(), await store.earned(name),
@@ -357,4 +363,7 @@ class Controller:
     async def rollouts(self, limit: int = 100) -> Sequence[dict[str, Any]]:
         """The newest first."""
         rows = await self.ledger.world.store.history(limit)
-        return told.rollouts([decoded(row) for row in rows])
+        aside = self.ledger.world.burial.aside
+        return told.rollouts(
+            aside.sound("deploy", "rollouts", rows, decoded, key=lambda row: row.rollout_id)
+        )

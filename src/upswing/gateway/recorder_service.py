@@ -115,7 +115,11 @@ class Recorder:
         """End what has to end by itself."""
         self.catch_up()
         for episode, why in islice(self.book.ending(self._now()), _ENDED_AT_ONCE):
-            self.end(episode, why)
+            try:
+                self.end(episode, why)
+            except Exception:
+                self.counts.lost += 1
+                log.exception("an episode is not recorded", extra={"action": "alert"})
 
     def end(self, episode: Episode, why: str) -> Waiting | Kept:
         """Close an episode; what comes under its name from now on is another one."""
@@ -155,7 +159,7 @@ class Recorder:
             log.exception("an episode cannot be framed", extra={"action": "unreadable"})
             deep = isinstance(error, RecursionError)
             waiting.refusal = _given_up(
-                waiting, Reason.TOO_DEEP if deep else Reason.POISON,
+                waiting, Reason.TOO_DEEP if deep else Reason.UNREADABLE,
                 f"The recorder cannot read this episode ({type(error).__name__}).",
             )  # fmt: skip
         return waiting
@@ -233,11 +237,8 @@ class Recorder:
         self._sending += 1
         try:
             kept = await self._asked(batch)
-        except Transient:
-            self._died(batch)
-            raise
         except Exception:
-            self._again(batch)
+            self._died(batch)
             raise
         finally:
             self._sending -= 1

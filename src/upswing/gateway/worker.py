@@ -94,7 +94,7 @@ def _guarded(work: Callable[[], Clean]) -> Clean:
         ) from None
     except Exception as error:
         said = f"The recorder cannot read this message ({type(error).__name__})."
-        raise Rejected(Reason.POISON, said) from error
+        raise Rejected(Reason.UNREADABLE, said) from error
 
 
 def _redacted(name: str, clean: CleanTree, bounds: Bounds) -> Clean:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import msgspec
 
@@ -12,7 +13,7 @@ from upswing.contracts.feedback import FEEDBACK_RULES, Feedback
 from upswing.contracts.schema import schema
 from upswing.contracts.steps import identity as trajectory_id_of
 from upswing.contracts.trajectory import Trajectory
-from upswing.errors import Reason, Rejected
+from upswing.errors import Reason, Rejected, UpswingError
 from upswing.http.app import (
     JSON,
     LINES,
@@ -27,6 +28,7 @@ from upswing.http.app import (
 from upswing.http.openapi import inline
 from upswing.together import begin
 
+log = logging.getLogger(__name__)
 AGENT = frozenset({"agent", "operator"})
 LINES_LIMIT = 64 * 1024 * 1024
 _CHUNK = 128
@@ -134,7 +136,13 @@ class Doors:
         return Response(status, msgspec.json.Encoder().encode_lines(results), LINES)
 
     async def _line(self, number: int, line: bytes, door: str) -> LineResult:
-        outcome = await self._take(line, door)
+        try:
+            outcome = await self._take(line, door)
+        except UpswingError:
+            raise
+        except Exception:
+            log.exception("line %d could not be taken", number, extra={"action": "alert"})
+            return LineResult(number, 500, Reason.UNREADABLE, detail="It could not be taken.")
         if outcome.rejected:
             error = outcome.rejected
             return LineResult(number, status_of(error.reason), error.reason, detail=error.detail)

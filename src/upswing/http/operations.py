@@ -16,13 +16,14 @@ from upswing.adapters.sql.users import Users
 from upswing.collect.service import STAGE as COLLECT
 from upswing.collect.service import Intake
 from upswing.contracts import DeadLetter
-from upswing.contracts.topics import FEEDBACK
+from upswing.contracts.topics import FEEDBACK, FEEDBACKS
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.doors import Accepted, reply
-from upswing.ports import Buried, StoredTrajectory
+from upswing.ports import Buried, StoredTrajectory, Taken
 from upswing.redact import Redactor
 from upswing.redact.identity import identity
+from upswing.reward.service import STAGE as REWARD
 
 OPERATOR = frozenset({"operator"})
 READER = frozenset({"reader", "operator"})
@@ -144,7 +145,9 @@ class Operations:
         bus_connected: Callable[[], bool],
         clock: Callable[[], datetime],
         new_key: Callable[[], tuple[str, str]],
+        score_again: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
+        self._score_again = score_again
         self._store = store
         self._keys = keys
         self._users = users
@@ -222,18 +225,21 @@ class Operations:
     async def replay(self, request: Request) -> Response:
         """Admit the kept payload again: after an upgrade or an opt-in it may pass."""
         buried = await self._buried(request)
+        table, _, key = buried.letter.subject.partition("/")
+        if (buried.stage, table) == (REWARD, "trajectories") and self._score_again:
+            if not await self._score_again(key):
+                raise Misuse("The trajectory that it is about is not stored any more.")
+            await self._store.mark_replayed(str(buried.letter.dead_id), self._clock())
+            return answer(202, Accepted(Taken.STORED.value, key, trajectory_id=key))
         payload = buried.letter.payload
         if payload is msgspec.UNSET or not payload:
             raise Rejected(
                 Reason.SCHEMA, "This dead letter has no payload that could be tried again."
             )
         if buried.stage != COLLECT:
-            raise Rejected(
-                Reason.SCHEMA,
-                f"It is {buried.stage}'s: publish it again on {buried.letter.subject}.",
-            )
+            raise Rejected(Reason.SCHEMA, _elsewhere(buried))
         raw = payload.encode()
-        if buried.letter.subject in {FEEDBACK, "/v1/feedback"}:
+        if buried.letter.subject in {FEEDBACK, "/v1/feedback"} or table == FEEDBACKS:
             principal = request.principal.key_id if request.principal else "replay"
             outcome = await self._intake.feedback(raw, door="replay", principal=principal)
         else:
@@ -328,6 +334,13 @@ _NEW_KEY: dict[str, Any] = {
     "required": ["name", "scope"],
     "additionalProperties": False,
 }
+
+
+def _elsewhere(buried: Buried) -> str:
+    """Where a letter of another stage would have to be tried again."""
+    if "/" in buried.letter.subject:
+        return f"It is the row {buried.letter.subject}, which {buried.stage} cannot read: mend it there."
+    return f"It is {buried.stage}'s: publish it again on {buried.letter.subject}."
 
 
 def _info(buried: Buried) -> DeadInfo:

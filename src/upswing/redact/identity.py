@@ -12,6 +12,9 @@ from hashlib import blake2s
 
 from upswing.redact.redactor import Redactor
 
+LONGEST = 256
+"""Characters of an id that is kept as it is; databases cannot look up much longer ones."""
+
 
 def pseudonym(kind: str, value: str) -> str:
     """The name we use for `value`: stable, and not reversible without guessing the value.
@@ -23,5 +26,7 @@ def pseudonym(kind: str, value: str) -> str:
 
 
 def identity(redactor: Redactor, kind: str, value: str) -> str:
-    """`value`, or its pseudonym when it holds something that must not be stored."""
-    return pseudonym(kind, value) if redactor.text(value).changed else value
+    """`value`, or its pseudonym when it holds something that must not be stored, or too much."""
+    if len(value) > LONGEST or redactor.text(value).changed:
+        return pseudonym(kind, value)
+    return value

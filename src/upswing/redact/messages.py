@@ -4,6 +4,8 @@
 |----------------------------------------|---------------------------------------------------------|
 | ids of trajectory, times, turn ids,    | stay: they are fixed in form, and reading them together |
 | `type` and the like                    | with the texts around would only mislead                |
+| words of a closed list (`domain`, a    | stay for the same reason, where they are on their list: |
+| known profile, an outcome's status)    | anything else in their place is free text               |
 | `agent_id`, `session_id`, `user_id`,   | stay, or become a pseudonym when they hold something:   |
 | `task_id`, `scenario_id`               | a placeholder would make two tasks the same one         |
 | `metadata.tokens`                      | spell the text before redaction: kept up to the first   |
@@ -13,10 +15,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from upswing.redact.identity import pseudonym
+from upswing.contracts.outcome import WINDOW_PATTERN
+from upswing.contracts.trajectory import DOMAINS, PROFILES
+from upswing.contracts.words import SOURCES, STATUSES
+from upswing.redact.identity import LONGEST, pseudonym
 from upswing.redact.redactor import Redactor
 
 Tree = dict[str, Any]
@@ -33,6 +40,30 @@ _NAMES = {
     "task_id": "task", "scenario_id": "task",
 }  # fmt: skip
 """A scenario may be called like its task, and stays called like it."""
+_WINDOW = re.compile(WINDOW_PATTERN)
+Path = tuple[str, ...]
+
+
+def _is_window(word: str) -> bool:
+    return _WINDOW.search(word) is not None
+
+
+CLOSED: dict[Path, Callable[[str], bool]] = {
+    ("subordinate_profile",): PROFILES.__contains__,
+    ("task_context", "domain"): DOMAINS.__contains__,
+    ("metadata", "window_id"): _is_window,
+    ("metadata", "scenario_id"): _is_window,
+    ("metadata", "outcome"): STATUSES.__contains__,
+    ("metadata", "outcome", "status"): STATUSES.__contains__,
+    ("metadata", "outcome", "source"): SOURCES.__contains__,
+}
+"""Where words of a closed list stand: nothing private fits into one, and a reader depends on it."""
+CLOSED_IN_HEAD: dict[Path, Callable[[str], bool]] = {
+    ("domain",): DOMAINS.__contains__,
+    **{(key,): PROFILES.__contains__ for key in ("profile", "subordinateProfile", "subordinate_profile")},
+    **{(key,): _is_window for key in ("windowId", "window_id", "scenarioId", "scenario_id")},
+}  # fmt: skip
+"""The same in the head of a trajectory that comes in steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +80,21 @@ def redact_trajectory(tree: Tree, redactor: Redactor) -> Clean:
     tokens = metadata.pop("tokens") if are_tokens(metadata.get("tokens")) else None
     free = {key: value for key, value in tree.items() if key not in _FIXED}
     free |= {"turns": [_free_text(turn) for turn in tree["turns"]], "metadata": metadata}
+    free, words = without_words(free, CLOSED)
 
     outcome = redactor.tree(free)
-    about = {**outcome.value["metadata"], **_pseudonyms(metadata, outcome.value["metadata"])}
+    clean = with_words(outcome.value, words)
+    about = {**clean["metadata"], **_pseudonyms(metadata, clean["metadata"])}
     if tokens is not None and (kept := _still_true(tokens, tree["turns"], outcome.findings)):
         about["tokens"] = kept
-    turns = [
-        _whole(turn, clean)
-        for turn, clean in zip(tree["turns"], outcome.value["turns"], strict=True)
-    ]
+    turns = [_whole(turn, read) for turn, read in zip(tree["turns"], clean["turns"], strict=True)]
     fixed = {key: tree[key] for key in _FIXED}
-    names = _pseudonyms(tree, outcome.value)
-    task = outcome.value["task_context"]
+    names = _pseudonyms(tree, clean)
+    task = clean["task_context"]
     context = {**task, **_pseudonyms(tree["task_context"], task)}
     return Clean(
         {
-            **outcome.value,
+            **clean,
             **fixed,
             **names,
             "turns": turns,
@@ -83,12 +113,45 @@ def redact_feedback(tree: Tree, redactor: Redactor) -> Clean:
     return Clean({**outcome.value, **fixed, **names}, len(outcome.findings))
 
 
+def without_words(
+    tree: Tree, closed: Mapping[Path, Callable[[str], bool]]
+) -> tuple[Tree, list[tuple[Path, str]]]:
+    """The tree without the words of closed lists, and those words with their places."""
+    found = []
+    for path, known in closed.items():
+        word = _at(tree, path)
+        if isinstance(word, str) and known(word):
+            found.append((path, word))
+            tree = _changed(tree, path, None)
+    return tree, found
+
+
+def with_words(tree: Tree, words: Sequence[tuple[Path, str]]) -> Tree:
+    """The words in their places again."""
+    for path, word in words:
+        tree = _changed(tree, path, word)
+    return tree
+
+
+def _at(tree: Any, path: Path) -> Any:
+    for key in path:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _changed(tree: Tree, path: Path, word: str | None) -> Tree:
+    """A copy in which another word, or none, stands at this place."""
+    key, *below = path
+    return {**tree, key: _changed(tree[key], tuple(below), word) if below else word}
+
+
 def _pseudonyms(before: Tree, after: Tree) -> Tree:
-    """Names for the ids in which something was found."""
+    """Names for the ids in which something was found, and for those that are too long to be one."""
     return {
         key: pseudonym(kind, before[key])
         for key, kind in _NAMES.items()
-        if isinstance(before.get(key), str) and before[key] != after.get(key)
+        if isinstance(before.get(key), str)
+        and (before[key] != after.get(key) or len(before[key]) > LONGEST)
     }
 
 

@@ -113,7 +113,7 @@ class Redactor:
                     if leaves.values
                     else None
                 )
-                hits = self._scanner.scan(texts, extra) if texts else []
+                hits = self._scanner.scan(texts, extra, leaves.name) if texts else []
             except Overflow as overflow:
                 dropped = overflow.leaves if round_ < _PATIENCE else leaves.values or [0]
                 hits = [_overflow(texts, leaf) for leaf in dropped if texts[leaf]]

@@ -69,9 +69,15 @@ class Scanner:
         self._free = [i for i, rule in enumerate(rules) if not rule.anchors]
 
     def scan(
-        self, leaves: list[str], extra: Callable[[Layer, Builder], None] | None = None
+        self,
+        leaves: list[str],
+        extra: Callable[[Layer, Builder], None] | None = None,
+        named: Callable[[int], str | None] = lambda _: None,
     ) -> list[Hit]:
-        """Everything in `leaves`; `extra` adds pieces to the first decoded layer."""
+        """Everything in `leaves`; `extra` adds pieces to the first decoded layer.
+
+        `named` tells the key that a leaf is the value of; None for an item of a list.
+        """
         layer: Layer | None = ground(leaves)
         hits = list(self._recognised(leaves)) if self._recognisers else []
         budget = 4 * len(layer.raw) + 1_000_000 if layer else 0
@@ -91,7 +97,7 @@ class Scanner:
             if budget < 0:
                 raise Overflow(_blame(layer, list(range(0, len(layer.raw), 64))))
             layer = builder.done()
-        return _without_false_seams(hits, leaves)
+        return _without_neighbours(_without_false_seams(hits, leaves), leaves, named)
 
     def suspicious(self, text: str) -> bool:
         """Is there anything in this text that a closer look could find?"""
@@ -174,6 +180,33 @@ def _without_false_seams(hits: list[Hit], leaves: list[str]) -> list[Hit]:
         or (hit.rule, hit.places[0].leaf) not in alone
         or all(_goes_on(leaves[p.leaf][p.start : p.end]) for p in hit.places[1:])
     ]
+
+
+def _without_neighbours(
+    hits: list[Hit], leaves: list[str], named: Callable[[int], str | None]
+) -> list[Hit]:
+    """Where the last piece is a value by itself, a word of another key before it is just a word.
+
+    `{"team": "coding", "contact": "ann@example.com"}` has one address, not `codingann@example.com`.
+    """
+    alone = {(hit.rule, hit.places[0].leaf) for hit in hits if len(hit.places) == 1}
+
+    def innocent(place: Place, last: Place) -> bool:
+        key, word = named(place.leaf), leaves[place.leaf]
+        whole = place.start == 0 and place.end == len(word)
+        return whole and key not in (None, named(last.leaf)) and _WORD.fullmatch(word) is not None
+
+    return [
+        hit
+        for hit in hits
+        if len(hit.places) == 1
+        or (hit.rule, hit.places[-1].leaf) not in alone
+        or not all(innocent(place, hit.places[-1]) for place in hit.places[:-1])
+    ]
+
+
+_WORD = re.compile(r"[A-Za-z]?[a-z]{1,23}(?:[_-][a-z]{1,23}){0,3}")
+"""A word, or a few, such as the closed lists of programs have."""
 
 
 def _goes_on(piece: str) -> bool:

@@ -50,6 +50,11 @@ class Leaves:
     values: list[int] = field(default_factory=list)
     """The texts that are not keys."""
 
+    def name(self, i: int) -> str | None:
+        """The key that a text is the value of; None for an item of a list, and for a lone text."""
+        last = self.paths[i][-1] if self.paths[i] else None
+        return last if isinstance(last, str) else None
+
 
 def collect(tree: Any) -> Leaves:
     leaves = Leaves()

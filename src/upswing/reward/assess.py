@@ -13,7 +13,7 @@ from typing import Any
 
 from upswing.contracts import Feedback, Reward, Trajectory
 from upswing.dataset.outcome import NOT_STATED, Outcome, outcome_of
-from upswing.ports import LintReport, StoredTrajectory
+from upswing.ports import LintReport, NewReward, StoredTrajectory
 from upswing.reward.baseline import Method, Window
 from upswing.reward.completion import completion
 from upswing.reward.efficiency import efficiency
@@ -120,6 +120,29 @@ def assess(
         clock=clock,
         outcome=outcome,
         feedback=voiced(users),
+    )
+
+
+def new_reward(row: StoredTrajectory, assessed: Assessed) -> NewReward:
+    """The first revision as the store keeps it."""
+    known = row.admitted
+    return NewReward(
+        trajectory_seq=row.seq,
+        reward=assessed.reward,
+        raw=assessed.raw,
+        facts=assessed.facts,
+        episode_id=known.episode_id,
+        agent_id=known.agent_id,
+        principal=known.user_id or known.agent_id,
+        pnl=assessed.numbers.pnl,
+        balance=assessed.numbers.balance,
+        infra_error=assessed.infra_error,
+        verified=assessed.outcome.verified,
+        reported=assessed.outcome.value,
+        feedback=assessed.feedback,
+        task_id=known.task_id,
+        continuous=known.continuous,
+        answers=known.answers,
     )
 
 

@@ -14,11 +14,13 @@ from typing import Any, Protocol
 
 import msgspec
 
+from upswing.aside import Burial
 from upswing.contracts import Reward
 from upswing.contracts.outcome import Outcome
 from upswing.contracts.reward import Component
 from upswing.contracts.steps import window_of
 from upswing.dataset.groups import MIN_ATTEMPTS
+from upswing.errors import Transient
 from upswing.ports import JudgedGroup, ScoredMember, StoredTrajectory
 from upswing.reward.judge import Ask, Budget, Cache, Group, Policy, judge_group
 from upswing.reward.metrics import RewardMetrics
@@ -27,6 +29,7 @@ from upswing.reward.prompt import Attempt
 from upswing.reward.verdict import GroupVerdict, Spend
 
 log = logging.getLogger(__name__)
+STAGE = "reward"
 GRACE = timedelta(minutes=5)
 """After a window's end: stragglers may still come in."""
 
@@ -84,7 +87,9 @@ class Bench:
         budget: Budget = Budget(),  # noqa: B008 - it is frozen
         cache: Cache | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        burial: Burial | None = None,
     ) -> None:
+        self._burial = burial or Burial()
         self._trajectories = trajectories
         self._groups = groups
         self._ledger = ledger
@@ -105,9 +110,20 @@ class Bench:
             return 0
         open_window = window_of(self._clock() - GRACE, self._window_hours)
         due = await self._ledger.unjudged(open_window, self._min_agents, MIN_ATTEMPTS)
-        for window_id, scenario_id in due:
-            await self.judge(window_id, scenario_id)
+        await self._burial.each(STAGE, "groups", due, self._dealt_with, key="/".join)
         return len(due)
+
+    async def _dealt_with(self, group: tuple[str, str]) -> None:
+        """Judge it; one over which that breaks is not met again every half minute."""
+        try:
+            await self.judge(*group)
+        except (Transient, OSError):
+            raise
+        except Exception as error:
+            told = f"Judging it broke down: {type(error).__name__}."
+            broken = JudgedGroup(*group, "none", False, told, 0, 0, 0.0)
+            await self._ledger.judged(broken, self._clock())
+            raise
 
     async def judge(self, window_id: str, scenario_id: str) -> GroupVerdict:
         """One group: its verdict beside the rewards, and a line in the ledger."""
@@ -135,8 +151,9 @@ class Bench:
         for member in members:
             stored = await self._trajectories.trajectory(member.trajectory_id)
             if stored is not None:
-                body = msgspec.json.decode(stored.admitted.body)
-                attempts.append(Attempt(member.trajectory_id, body))
+                attempts += self._burial.aside.sound(
+                    STAGE, "trajectories", [stored], _attempt, raw=lambda row: row.admitted.body
+                )
         truth = outcome_of(merge(await self._ledger.of_window(window_id)), window_id, scenario_id)
         prompt, completion, usd = await self._ledger.spent(self._clock() - timedelta(days=1))
         return await judge_group(
@@ -173,3 +190,7 @@ class Bench:
             self._metrics.trouble.labels("judge").inc()
         if verdict.clamped:
             self._metrics.trouble.labels("judge score out of range").inc(verdict.clamped)
+
+
+def _attempt(row: StoredTrajectory) -> Attempt:
+    return Attempt(row.admitted.trajectory_id, msgspec.json.decode(row.admitted.body))

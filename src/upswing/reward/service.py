@@ -8,6 +8,8 @@ transaction or nothing:
 | new ones       | trajectories after ours    | first revisions, their raw scores, how far we are  |
 | late words     | feedback after ours        | the next revision where the opinion changed        |
 | ended windows  | groups that nobody judged  | the next revision with the judge's score beside it |
+
+A row that cannot be scored is set aside and buried (`upswing.aside`) before the cursor passes it.
 """
 
 from __future__ import annotations
@@ -19,9 +21,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from upswing.aside import Burial
 from upswing.contracts import Feedback, Reward, Trajectory, decode_trajectory
 from upswing.contracts.reward import Component
-from upswing.errors import Transient
+from upswing.errors import Reason, Rejected, Transient, UpswingError
 from upswing.ports import (
     LintReport,
     NewReward,
@@ -30,7 +33,7 @@ from upswing.ports import (
     SpokenWord,
     StoredTrajectory,
 )
-from upswing.reward.assess import Assessed, Memory, Rules, assess
+from upswing.reward.assess import Assessed, Memory, Rules, assess, new_reward
 from upswing.reward.baseline import SIZE, Window
 from upswing.reward.code import python_code
 from upswing.reward.influence import fair_mean
@@ -41,6 +44,7 @@ from upswing.reward.stats import Statistics
 from upswing.reward.total import rescored, revise
 
 log = logging.getLogger(__name__)
+STAGE = "reward"
 BATCH = 100
 """Trajectories of one round: few enough to publish the first while the next arrive."""
 _GIVE_WAY_SECONDS = 0.4
@@ -55,6 +59,8 @@ Lint = Callable[[Sequence[Snippet]], Awaitable[LintReport | None]]
 
 class Trajectories(Protocol):
     async def trajectories_after(self, seq: int, limit: int = 500) -> list[StoredTrajectory]: ...
+
+    async def trajectory(self, trajectory_id: str) -> StoredTrajectory | None: ...
 
     async def cursor(self, name: str) -> int: ...
 
@@ -121,7 +127,9 @@ class Rewarder:
         lint_seconds: float = 0.3,
         crowded: Callable[[], bool] = lambda: False,
         published: Callable[[], None] = lambda: None,
+        burial: Burial | None = None,
     ) -> None:
+        self._burial = burial or Burial()
         self._trajectories = trajectories
         self._store = store
         self._rules = rules
@@ -134,6 +142,7 @@ class Rewarder:
         self._crowded = crowded
         self._published = published
         self._woken = asyncio.Event()
+        self._turn = asyncio.Lock()
         self._at: int | None = None
         self._heard = 0
         self._memory = Memory()
@@ -144,13 +153,14 @@ class Rewarder:
 
     async def run(self) -> None:
         """For ever; a store that is away is waited for."""
+        self.forget()
         while True:
             self._woken.clear()
             try:
                 busy = await self.round()
             except Transient as error:
                 log.warning("%s", error, extra={"action": "reward"})
-                self._at = None  # what was in memory may be ahead of the store: read it anew
+                self.forget()
                 await asyncio.sleep(0.5)
                 continue
             if self._crowded():
@@ -162,12 +172,17 @@ class Rewarder:
             except TimeoutError:
                 continue
 
+    def forget(self) -> None:
+        """What is in memory may be ahead of the store: read it anew."""
+        self._at = None
+
     async def round(self) -> bool:
         """One round; true when there may be more to do at once."""
-        if self._at is None:
-            await self._remember()
-        more = await self.score_new()
-        return await self.hear_words() or more
+        async with self._turn:
+            if self._at is None:
+                await self._remember()
+            more = await self.score_new()
+            return await self.hear_words() or more
 
     async def _remember(self) -> None:
         """The past, as the store has it: the same for every replica."""
@@ -191,23 +206,15 @@ class Rewarder:
         words = await self._store.words_for(
             [(r.admitted.trajectory_id, r.admitted.episode_id, r.admitted.user_id) for r in rows]
         )
-        work = await asyncio.gather(*(self._prepared(row) for row in rows))
-        batch = []
-        for each in work:
-            said = words[each.row.admitted.trajectory_id]
-            assessed = assess(
-                each.row,
-                each.trajectory,
-                said,
-                each.lint,
-                self._memory,
-                self._rules,
-                now=self._clock(),
-            )
-            self._memory.push(assessed)
-            self._note(assessed)
-            batch.append(_new(each.row, assessed))
-        await self._store.publish(batch, cursor=rows[-1].seq, now=self._clock())
+        readable = self._burial.aside.sound(
+            STAGE, "trajectories", rows, _decoded, key=_name_of, raw=_body_of
+        )
+        work = await asyncio.gather(*(self._prepared(*each) for each in readable))
+        batch = self._burial.aside.sound(
+            STAGE, "trajectories", work, lambda each: self._assessed(each, words),
+            key=lambda each: _name_of(each.row), raw=lambda each: _body_of(each.row),
+        )  # fmt: skip
+        await self._publish(batch, rows)
         self._at = rows[-1].seq
         now = self._clock()
         for row in rows:
@@ -215,8 +222,64 @@ class Rewarder:
         self._published()
         return len(rows) == BATCH
 
-    async def _prepared(self, row: StoredTrajectory) -> _Work:
-        trajectory = decode_trajectory(row.admitted.body)
+    def _assessed(self, work: _Work, words: Mapping[str, Sequence[Feedback]]) -> NewReward:
+        said, now = words[work.row.admitted.trajectory_id], self._clock()
+        assessed = assess(
+            work.row, work.trajectory, said, work.lint, self._memory, self._rules, now=now
+        )
+        self._memory.push(assessed)
+        self._note(assessed)
+        return new_reward(work.row, assessed)
+
+    async def _publish(self, batch: Sequence[NewReward], rows: Sequence[StoredTrajectory]) -> None:
+        """All in one step; one by one, where the store cannot keep one of them."""
+        await self._burial.bury()
+        last = rows[-1].seq
+        try:
+            await self._store.publish(batch, cursor=last, now=self._clock())
+        except Transient:
+            raise
+        except Exception:
+            log.exception("a reward cannot be kept", extra={"action": "reward_refused"})
+            by_seq = {row.seq: row for row in rows}
+
+            async def alone(new: NewReward) -> None:
+                await self._store.publish([new], cursor=new.trajectory_seq, now=self._clock())
+
+            await self._burial.each(
+                STAGE, "trajectories", batch, alone, key=lambda new: new.reward.trajectory_id,
+                raw=lambda new: _body_of(by_seq[new.trajectory_seq]),
+            )  # fmt: skip
+            await self._store.publish([], cursor=last, now=self._clock())
+            await self._remember()  # without those that were not kept
+
+    async def again(self, trajectory_id: str) -> bool:
+        """Score one that was set aside; False when it is not there, `Rejected` when it breaks again."""
+        row = await self._trajectories.trajectory(trajectory_id)
+        if row is None or await self._store.newest(trajectory_id) is not None:
+            return row is not None
+        async with self._turn:
+            try:
+                await self._score(row)
+            except UpswingError:
+                raise
+            except Exception as error:
+                told = f"It cannot be scored still: {type(error).__name__}: {error}."
+                raise Rejected(Reason.UNREADABLE, told) from error
+        self._published()
+        return True
+
+    async def _score(self, row: StoredTrajectory) -> None:
+        if self._at is None:
+            await self._remember()
+        known = row.admitted
+        target = (known.trajectory_id, known.episode_id, known.user_id)
+        words = await self._store.words_for([target])
+        work = await self._prepared(*_decoded(row))
+        batch = [self._assessed(work, words)]
+        await self._store.publish(batch, cursor=self._at or 0, now=self._clock())
+
+    async def _prepared(self, row: StoredTrajectory, trajectory: Trajectory) -> _Work:
         if self._lint is None or is_reported(trajectory):
             return _Work(row, trajectory, None)
         return _Work(row, trajectory, await self._linted(python_code(trajectory)))
@@ -253,8 +316,9 @@ class Rewarder:
             if word.trajectory_id is not None:
                 heard[word.trajectory_id] = word
             last = word.seq
-        for word in heard.values():
-            await self._revise(word)
+        await self._burial.each(
+            STAGE, "feedback", heard.values(), self._revise, key=lambda word: word.seq
+        )
         if last > self._heard:
             await self._trajectories.move_cursor("feedback", last)
             self._heard = last
@@ -299,30 +363,23 @@ class Rewarder:
 
     async def chores(self) -> None:
         """The slow things: means per model, and words whose trajectory never came."""
-        for each in await self._store.model_totals():
-            mean = fair_mean(each.values)
-            if mean is not None:
-                self._metrics.model_mean.labels(each.model).set(mean)
+        totals = await self._store.model_totals()
+        self._burial.aside.sound(STAGE, "scored", totals, self._tell_mean, key=lambda e: e.model)
         await self._store.forget_waiting(self._clock() - _WAITING_DAYS, _MOST_WAITING)
 
+    def _tell_mean(self, each: ModelValues) -> None:
+        mean = fair_mean(each.values)
+        if mean is not None:
+            self._metrics.model_mean.labels(each.model).set(mean)
 
-def _new(row: StoredTrajectory, assessed: Assessed) -> NewReward:
-    known = row.admitted
-    return NewReward(
-        trajectory_seq=row.seq,
-        reward=assessed.reward,
-        raw=assessed.raw,
-        facts=assessed.facts,
-        episode_id=known.episode_id,
-        agent_id=known.agent_id,
-        principal=known.user_id or known.agent_id,
-        pnl=assessed.numbers.pnl,
-        balance=assessed.numbers.balance,
-        infra_error=assessed.infra_error,
-        verified=assessed.outcome.verified,
-        reported=assessed.outcome.value,
-        feedback=assessed.feedback,
-        task_id=known.task_id,
-        continuous=known.continuous,
-        answers=known.answers,
-    )
+
+def _decoded(row: StoredTrajectory) -> tuple[StoredTrajectory, Trajectory]:
+    return row, decode_trajectory(row.admitted.body)
+
+
+def _name_of(row: StoredTrajectory) -> str:
+    return row.admitted.trajectory_id
+
+
+def _body_of(row: StoredTrajectory) -> bytes:
+    return row.admitted.body

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from upswing.contracts import Trajectory
-from upswing.contracts.steps import DOMAINS, number
+from upswing.contracts.steps import number
+from upswing.contracts.trajectory import DOMAINS
 from upswing.ports import ScoredFacts
 from upswing.reward.baseline import SIZE, Window
 

@@ -12,7 +12,8 @@ from typing import Any, ParamSpec, Protocol, Self
 
 import msgspec
 
-from upswing.contracts.steps import DOMAINS, Tree, outcome_of, stamp, tree
+from upswing.contracts.steps import Tree, outcome_of, stamp, tree
+from upswing.contracts.trajectory import DOMAINS
 from upswing.dataset.outcome import unread
 from upswing.errors import Reason, Rejected
 from upswing.sdk import shapes

@@ -75,6 +75,10 @@ class Attempt:
         except (Transient, OSError) as error:
             await self._failed("INFRA", str(error))
             return
+        except Exception as error:
+            log.exception("%s broke", self._job.job_id, extra={"action": "alert"})
+            await self._failed("UNKNOWN", f"{type(error).__name__}: {error}")
+            return
         match end.ended_by:
             case "lost":
                 log.warning("another worker has %s", self._job.job_id, extra={"action": "lost_job"})

@@ -18,6 +18,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from upswing.aside import Burial
+from upswing.contracts import decode_trajectory
 from upswing.contracts.training import DATASET_SIZE, NEW, DatasetFilter, TrainingRequest
 from upswing.dataset.balance import balance_of
 from upswing.dataset.groups import Learnable, learnable
@@ -62,9 +64,10 @@ class Data:
     """Gathers the data of jobs, and remembers who was trained on what."""
 
     def __init__(
-        self, store: Store, *, archive: Shelves | None = None, bus: Streams | None = None
-    ) -> None:
-        self._store = store
+        self, store: Store, *, archive: Shelves | None = None, bus: Streams | None = None,
+        burial: Burial | None = None,
+    ) -> None:  # fmt: skip
+        self._store, self._burial = store, burial or Burial()
         self._sources = Sources(store, archive=archive, bus=bus)
 
     async def gather(
@@ -148,12 +151,16 @@ class Data:
         made: dict[str, Sample] = {}
         useless: dict[str, LeftOut] = {}
 
+        def read(told: tuple[str, bytes]) -> None:
+            name, body = told
+            useless[name] = LeftOut.UNREADABLE
+            made[name] = _sample(body, by_id[name], selection, right.get(name))
+            del useless[name]
+
         def take(bodies: Iterable[tuple[str, bytes]]) -> None:
-            for name, body in bodies:
-                try:
-                    made[name] = _sample(body, by_id[name], selection, right.get(name))
-                except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
-                    useless[name] = LeftOut.UNREADABLE
+            self._burial.aside.sound(
+                "train", "trajectories", bodies, read, raw=lambda told: told[1]
+            )
 
         stored = [name for name in by_id if name not in found.files]
         async for chunk in self._store.bodies(stored):
@@ -162,6 +169,7 @@ class Data:
         async for lines in self._sources.lines({found.files[name] for name in filed}):
             named = [(name_of(line), line) for line in lines]
             await asyncio.to_thread(take, [(n, line) for n, line in named if n in filed])
+        await self._burial.bury()
         for name in by_id.keys() - made.keys() - useless.keys():
             useless[name] = LeftOut.ERASED
         return ([] if useless else [made[name] for name in by_id]), useless
@@ -223,6 +231,8 @@ def is_fresh(request: TrainingRequest) -> bool:
 
 
 def _sample(body: bytes, member: Candidate, selection: Selection, right: str | None) -> Sample:
+    """Of a body that is a trajectory in every field: the child that trains would refuse the whole file."""
+    decode_trajectory(body)
     sample = sample_of(
         msgspec.json.decode(body),
         reward=selection.scores[member.trajectory_id],

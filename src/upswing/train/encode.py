@@ -19,6 +19,7 @@ Only what the model produced trains, the mark that ends a turn included.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from upswing.train.recipe import Recipe
 from upswing.train.spec import group_key
 from upswing.train.speech import Speech, Unspeakable
 
+log = logging.getLogger(__name__)
 _ABOVE_ZERO = 1e-6
 """A logprob may be that much too large: servers round."""
 
@@ -63,6 +65,9 @@ def encode(samples: Sequence[Sample], tokenizer: Any, recipe: Recipe) -> Encoded
             examples.append(encoder.example(sample))
         except _Unusable as error:
             dropped[sample.trajectory_id] = str(error)
+        except Exception as error:  # one that nobody foresaw is left out like the others
+            log.exception("%s cannot be encoded", sample.trajectory_id, extra={"action": "alert"})
+            dropped[sample.trajectory_id] = f"It breaks the encoder: {type(error).__name__}."
     return Encoded(
         examples=tuple(examples),
         dropped=dropped,

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+from upswing.aside import Burial
 from upswing.contracts.training import TrainingRequest, TrainingStatus
 from upswing.dataset.snapshot import Snapshot
 from upswing.ports import Job, Renewed
@@ -162,6 +163,8 @@ class Parts:
     parameters: Callable[[str], tuple[int, bool]] = lambda _name: (LARGE, False)
     """Of a base: how many weights it has, and whether all of them are trained unless somebody says
     otherwise. Unless told, every base counts as large."""
+    burial: Burial = field(default_factory=Burial)
+    """Where rows go that cannot be read."""
     worlds: Mapping[str, str] = field(default_factory=dict)
     """Of the user's own, by name: their entry points."""
     changed: Callable[[], None] = lambda: None

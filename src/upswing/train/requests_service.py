@@ -8,6 +8,7 @@
 | holds something private           | stored clean and announced anew, erased, ack             |
 | the store is away                 | later, with back-off, without limit                      |
 | its taker died four times         | dead letter (`poison`) at the fifth                      |
+| taking it breaks unforeseen       | dead letter (`unreadable`) with the traceback, erase     |
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from uuid import UUID
 
 from msgspec import UNSET
 
+from upswing.aside import Burial
 from upswing.contracts import DeadLetter
 from upswing.errors import Reason, Rejected, Transient
 from upswing.ports import Carried
@@ -103,7 +105,9 @@ class Requests:
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
         changed: Callable[[], None] = lambda: None,
+        burial: Burial | None = None,
     ) -> None:
+        self._burial = burial or Burial()
         self._pull = pull
         self._bus = bus
         self._store = store
@@ -152,6 +156,12 @@ class Requests:
             return (await self._desk.by_nats(carried.payload)).redacted
         except Rejected as error:
             return await self._bury(carried, self._refuse(carried.payload, error))
+        except Transient:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is told with its traceback
+            self._burial.aside.note(STAGE, carried.stream, str(carried.seq), carried.payload, error)
+            await self._burial.bury()
+            return True
 
     async def _bury(self, carried: Carried, refused: Refused) -> bool:
         letter = DeadLetter(

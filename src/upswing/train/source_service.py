@@ -116,7 +116,7 @@ class Shelf:
             try:
                 self.strays.append(candidate_of(decode_trajectory(line), remains))
                 self.places[name] = path
-            except Rejected:
+            except (Rejected, ValueError, TypeError, OverflowError):
                 self.left_out[LeftOut.UNREADABLE] += 1
 
 

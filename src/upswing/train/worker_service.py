@@ -11,7 +11,9 @@ import asyncio
 import logging
 
 from upswing.errors import Transient
+from upswing.ports import Job
 from upswing.train.attempt_service import Attempt
+from upswing.train.jobs import moved
 from upswing.train.parts import Parts
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,20 @@ class Worker:
             return False
         parts.changed()
         log.info("attempt %d at %s", job.attempt, job.job_id, extra={"action": "train_started"})
-        await Attempt(self._name, parts, job).run()
+        await parts.burial.each("train", "jobs", [job], self._attempt, key=lambda each: each.job_id)
         parts.changed()
         return True
+
+    async def _attempt(self, job: Job) -> None:
+        """A job that cannot even be begun has failed: it would only come back to the next worker."""
+        parts = self._parts
+        try:
+            await Attempt(self._name, parts, job).run()
+        except Transient:
+            raise
+        except Exception:
+            failed = moved(job.status, "failed", parts.clock())
+            await parts.jobs.finish(
+                job.job_id, "failed", failed, job.failures, parts.clock(), worker=self._name
+            )
+            raise

@@ -12,6 +12,7 @@ of an answer is not kept, because it would quote a user.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 
@@ -21,6 +22,7 @@ from upswing.dataset.truth import check_of
 from upswing.validate.pin import situation, tools_at_hand
 from upswing.validate.task import Task
 
+log = logging.getLogger(__name__)
 MOST = 200
 """Tasks, the newest."""
 
@@ -35,7 +37,12 @@ def harvest(
     for task_id, trajectory in trajectories:
         if len(found) >= most or not task_id or task_id in found or not held_out(task_id):
             continue
-        task = task_of(trajectory, task_id)
+        try:
+            task = task_of(trajectory, task_id)
+        except Exception:
+            told = "%s is no task to measure with"
+            log.exception(told, trajectory.trajectory_id, extra={"action": "alert"})
+            continue
         if task is not None:
             found[task_id] = task
     return tuple(found.values())

@@ -20,7 +20,8 @@ from nats.js.api import AckPolicy, ConsumerConfig, PubAck
 from nats.js.errors import APIError, NotFoundError, ServiceUnavailableError
 
 from upswing.adapters.nats.streams import ensure_streams
-from upswing.errors import Misuse, Transient
+from upswing.contracts.topics import STREAMS
+from upswing.errors import Misuse, Reason, Rejected, Transient
 from upswing.ports import Carried, OutboxEntry, Receipt
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,8 @@ STANDING_SECONDS = 10.0
 """How long a request for messages stands before it is made anew."""
 CONNECT_SECONDS = 5.0
 """For the first connection; one that was lost later is sought for ever."""
+_HEADERS = 1024
+"""Bytes for the headers of a message."""
 _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError)
 
 
@@ -203,6 +206,17 @@ class Bus:
             if future.done() and not future.cancelled() and future.exception() is None
         ]
 
+    def check(self, entry: OutboxEntry) -> None:
+        """`Rejected` for a message that no stream of ours takes, or that is too long for the bus."""
+        subject, most = entry.subject, self.client.max_payload
+        if not is_carried(subject):
+            raise Rejected(Reason.SCHEMA, f"No stream carries {subject[:200]!r}.")
+        if not entry.msg_id.isprintable() or not entry.msg_id.isascii() or not entry.msg_id:
+            raise Rejected(Reason.SCHEMA, "Its message id cannot stand in a header.")
+        if most and len(entry.payload) + _HEADERS > most:
+            told = f"It has {len(entry.payload)} bytes; the bus carries {most}."
+            raise Rejected(Reason.TOO_LARGE, told)
+
     async def nudge(self, subject: str) -> None:
         """A core message without a body; nobody waits for it."""
         if self.connected:
@@ -264,6 +278,27 @@ class Bus:
 
     async def close(self) -> None:
         await self.client.close()
+
+
+def is_carried(subject: str) -> bool:
+    """Whether a stream of ours takes messages on this subject.
+
+    >>> is_carried("agent.rl.trajectory.v1"), is_carried("agent.rl.dead.reward"), is_carried("agent rl")
+    (True, True, False)
+    """
+    parts = subject.split(".")
+    plain = all(part and part.isprintable() and not set(part) & set(" *>") for part in parts)
+    return plain and any(
+        _matches(parts, pattern.split(".")) for stream in STREAMS for pattern in stream.subjects
+    )
+
+
+def _matches(parts: list[str], pattern: list[str]) -> bool:
+    if pattern[-1] == ">":
+        return len(parts) >= len(pattern) and _matches(parts[: len(pattern) - 1], pattern[:-1])
+    return len(parts) == len(pattern) and all(
+        want in {"*", part} for want, part in zip(pattern, parts, strict=True)
+    )
 
 
 def _carried(stream: str, message: Msg) -> Carried:

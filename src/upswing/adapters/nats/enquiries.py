@@ -26,8 +26,10 @@ async def answer_enquiries(
             return  # nobody waits for an answer
         try:
             await message.respond(await answer(message.data))
-        except (NatsError, OSError) as error:
+        except (NatsError, OSError, Transient) as error:
             log.info("no answer on %s: %r", subject, error, extra={"action": "answer"})
+        except Exception:
+            log.exception("no answer on %s", subject, extra={"action": "alert"})
 
     try:
         await bus.client.subscribe(subject, queue=_QUEUE, cb=reply)

@@ -16,12 +16,19 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from dataclasses import fields
+from datetime import datetime
+from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
-from upswing.errors import Misuse, Transient, UpswingError
+from msgspec import convert
+
+from upswing.aside import Aside
+from upswing.contracts.steps import MOST
+from upswing.errors import Damaged, Misuse, Transient, UpswingError
 
 T = TypeVar("T")
+D = TypeVar("D", bound=Any)
 Row = tuple[Any, ...]
 BATCH = 1024
 """Units per transaction at most: enough to hide an fsync, little enough to stay responsive."""
@@ -32,14 +39,37 @@ def _for_postgres(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s")
 
 
+def blob(value: Any) -> bytes:
+    """The bytes of a column; SQLite gives back whatever somebody put there."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise TypeError(f"the column holds {type(value).__name__}, not bytes")
+
+
+def is_sane(value: object) -> bool:
+    """A number that readers can reckon with."""
+    return isinstance(value, int | float) and -MOST <= value <= MOST
+
+
+def checked(row: D) -> D:
+    """The same dataclass, if each of its fields holds what its type says, and no absurd number."""
+    told = {each.name: getattr(row, each.name) for each in fields(row)}
+    convert(told, type(row), builtin_types=(bytes, datetime))
+    if any(isinstance(value, int | float) and not is_sane(value) for value in told.values()):
+        raise ValueError("a number of the row is none that anybody measures")
+    return row
+
+
 class Tx:
     """A transaction, in either dialect: `?` marks a value, rows are tuples."""
 
-    __slots__ = ("_connection", "postgres")
+    __slots__ = ("_connection", "aside", "postgres")
 
-    def __init__(self, connection: Any, *, postgres: bool) -> None:
+    def __init__(self, connection: Any, *, postgres: bool, aside: Aside) -> None:
+        """`aside`: where rows go that cannot be read."""
         self._connection = connection
         self.postgres = postgres
+        self.aside = aside
 
     def execute(self, sql: str, params: tuple[object, ...] = ()) -> int:
         """Run a statement; how many rows it touched."""
@@ -84,6 +114,8 @@ class Database:
     ) -> None:
         self._connect = connect
         self._postgres = postgres
+        self.aside = Aside()
+        """Rows that could not be read, until somebody buries them."""
         self._queue: queue.SimpleQueue[_Pending[Any] | None] = queue.SimpleQueue()
         self._connection: Any = connect()
         self._reader_connect = reader
@@ -128,7 +160,7 @@ class Database:
     def _read(self, unit: Unit[T]) -> T:
         with self._read_lock, foreign_errors():
             try:
-                return unit(Tx(self._reader, postgres=self._postgres))
+                return unit(Tx(self._reader, postgres=self._postgres, aside=self.aside))
             except BaseException:
                 self._reader = self._revived(self._reader, self._reader_connect)
                 raise
@@ -165,7 +197,7 @@ class Database:
     def _transaction(self, batch: list[_Pending[Any]]) -> None:
         try:
             connection = self._connection
-            tx = Tx(connection, postgres=self._postgres)
+            tx = Tx(connection, postgres=self._postgres, aside=self.aside)
             if batch[0].alone:
                 batch[0].unit(tx)
                 return
@@ -225,12 +257,17 @@ def as_ours(error: Exception) -> Exception:
     if isinstance(error, sqlite3.OperationalError) or _is_operational(type(error)):
         return Transient(f"The store cannot be used just now: {str(error).strip()}.")
     if type(error) is sqlite3.DatabaseError:
-        return Misuse(f"The store's file is damaged ({error}): restore it from a copy.")
+        return Damaged(f"The store's file is damaged ({error}): restore it from a copy.")
     return error
 
 
 def _is_operational(kind: type[BaseException]) -> bool:
-    """PostgreSQL's "not now" errors, told by name, because the driver may not be installed."""
+    """PostgreSQL's "not now" errors, told by name, because the driver may not be installed.
+
+    What exceeds a limit of the program (class 54), such as a text too long for an index, stays so.
+    """
+    if str(getattr(kind, "sqlstate", "") or "").startswith("54"):
+        return False
     return any(
         base.__module__.startswith("psycopg")
         and base.__name__ in {"OperationalError", "InterfaceError"}
@@ -256,6 +293,8 @@ def connect_sqlite(path: str, *, read_only: bool = False) -> sqlite3.Connection:
         target, uri=read_only, isolation_level=None, check_same_thread=False, timeout=10,
         cached_statements=256,
     )  # fmt: skip
+    # A text that is no UTF-8 is shown as well as can be; SQLite would fail the whole statement.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     if not read_only:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import UnsetType
 
-from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, blob, checked
 from upswing.adapters.sql.store import moment
 from upswing.contracts import Feedback, decode
 from upswing.dataset.sift import Candidate, Remains, Scored
-from upswing.errors import Rejected
 from upswing.ports import may_speak
 
-log = logging.getLogger(__name__)
+STAGE = "train"
 T = TypeVar("T")
 CHUNK = 200
 """Ids of one statement, and bodies that are in memory at once."""
@@ -69,7 +67,9 @@ class DataSets:
         seen = _SEEN.format(jobs=_marks(ancestors)) if ancestors else "FALSE"
         sql = _CANDIDATES.format(seen=seen)
         return await self._database.read(
-            lambda tx: [_candidate(row) for row in tx.rows(sql, tuple(ancestors))]
+            lambda tx: tx.aside.sound(
+                STAGE, "trajectories", tx.rows(sql, tuple(ancestors)), _candidate
+            )
         )
 
     async def bodies(self, trajectory_ids: Sequence[str]) -> AsyncIterator[list[tuple[str, bytes]]]:
@@ -77,18 +77,14 @@ class DataSets:
         for ids in _chunks(trajectory_ids):
             asking = _asking(_BODIES.format(ids=_marks(ids)), tuple(ids))
             rows = await self._database.read(asking)
-            yield [(row[0], bytes(row[1])) for row in rows]
+            yield self._database.aside.sound(STAGE, "trajectories", rows, _body)
 
     async def demonstrations(self) -> dict[str, str]:
         """Trajectory → what somebody who may say so showed to be right; the newest word counts."""
         rows = await self._database.read(lambda tx: tx.rows(_SHOWN))
         found: dict[str, str] = {}
-        for trajectory_id, body, speaker, owner, trusted in rows:
-            try:
-                word = decode(Feedback, bytes(body))
-            except Rejected:
-                log.warning("a word on %s cannot be read", trajectory_id, extra={"action": "skip"})
-                continue
+        words = self._database.aside.sound(STAGE, "feedback", rows, _word)
+        for (trajectory_id, _, speaker, owner, trusted), word in words:
             if word.type not in SHOWING or isinstance(word.comment, UnsetType):
                 continue
             if word.comment.strip() and may_speak(speaker, owner, trusted=bool(trusted)):
@@ -108,7 +104,9 @@ class DataSets:
                 sql = f"SELECT ref FROM erased WHERE ref IN ({marks})"
                 erased |= {row[0] for row in tx.rows(sql, values)}
                 rows = tx.rows(_SCORED.format(ids=marks), values)
-                scored |= {row[0]: _scored(row) for row in rows}
+                scored |= dict(
+                    tx.aside.sound(STAGE, "scored", rows, lambda row: (row[0], _scored(row)))
+                )
             jobs = _marks(ancestors)
             sql = f"SELECT DISTINCT trajectory_id FROM trained_on WHERE job_id IN ({jobs})"
             seen = {row[0] for row in tx.rows(sql, tuple(ancestors))} if ancestors else set()
@@ -157,19 +155,27 @@ def _candidate(row: Row) -> Candidate:
         broke, failed, evaluation, optout, seen, revision, reward, raw_total, model, continuous,
         verified, pnl, judged, reported, feedback, answers,
     ) = row  # fmt: skip
-    return Candidate(
+    return checked(Candidate(
         trajectory_id, agent_id, profile, domain, task_id, window_id, scenario_id,
         ended=moment(ended_us), turns=turns, infra_error=bool(broke or failed),
         evaluation=bool(evaluation), opted_out=optout is not None, seen=bool(seen),
         revision=revision or 0, reward=reward, raw_total=raw_total or 0.0, model=model,
         continuous=bool(continuous), verified=verified, pnl=pnl, judged=judged, reported=reported,
         feedback=feedback, answers=answers,
-    )  # fmt: skip
+    ))  # fmt: skip
+
+
+def _body(row: Row) -> tuple[str, bytes]:
+    return row[0], blob(row[1])
+
+
+def _word(row: Row) -> tuple[Row, Feedback]:
+    return row, decode(Feedback, blob(row[1]))
 
 
 def _scored(row: Row) -> Scored:
     _, agent_id, domain, window_id, scenario_id, turns, broke, *rest = row
-    return Scored(agent_id, domain, window_id, scenario_id, turns, bool(broke), *rest)
+    return checked(Scored(agent_id, domain, window_id, scenario_id, turns, bool(broke), *rest))
 
 
 def _asking(sql: str, params: tuple[object, ...]) -> Callable[[Tx], list[Row]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from upswing.adapters.sql.database import Database, Row, Tx
-from upswing.adapters.sql.store import micros, moment
+from upswing.adapters.sql.database import Database, Row, Tx, blob, checked
+from upswing.adapters.sql.store import LATEST, micros, moment
 from upswing.ports import Decision
 
 _COLUMNS = "decision_id, stage, kind, sentence, inputs, outcome, decided_us"
 _SELECT = f"SELECT seq, {_COLUMNS} FROM decisions"
 _SLOT = "trigger slot"
+_READERS = "journal"
 
 
 class Decisions:
@@ -33,11 +34,12 @@ class Decisions:
     async def get(self, decision_id: str) -> Decision | None:
         sql = f"{_SELECT} WHERE decision_id = ?"
         row = await self._database.read(lambda tx: tx.row(sql, (decision_id,)))
-        return _decision(row) if row else None
+        return self._database.aside.one(_READERS, "decisions", row, _decision)
 
     async def newest(self) -> datetime | None:
         """When the newest was made."""
-        row = await self._database.read(lambda tx: tx.row("SELECT MAX(decided_us) FROM decisions"))
+        sql = "SELECT MAX(decided_us) FROM decisions WHERE decided_us BETWEEN 0 AND ?"
+        row = await self._database.read(lambda tx: tx.row(sql, (LATEST,)))
         return moment(int(row[0])) if row and row[0] is not None else None
 
     async def list(
@@ -47,7 +49,7 @@ class Decisions:
         sql = f"{_SELECT} WHERE (? = '' OR stage = ?) AND decided_us >= ? ORDER BY seq DESC LIMIT ?"
         params = (stage or "", stage or "", micros(since) if since else 0, limit)
         rows = await self._database.read(lambda tx: tx.rows(sql, params))
-        return [_decision(row) for row in rows]
+        return self._database.aside.sound(_READERS, "decisions", rows, _decision)
 
 
 def insert(tx: Tx, decision: Decision) -> None:
@@ -63,7 +65,7 @@ def insert(tx: Tx, decision: Decision) -> None:
 def last_slot(tx: Tx) -> datetime | None:
     """The newest time of the schedule that was dealt with."""
     row = tx.row("SELECT seq FROM cursors WHERE name = ?", (_SLOT,))
-    return moment(int(row[0])) if row else None
+    return moment(row[0]) if row and isinstance(row[0], int) and 0 <= row[0] <= LATEST else None
 
 
 def deal_with_slot(tx: Tx, slot: datetime) -> bool:
@@ -79,4 +81,6 @@ def deal_with_slot(tx: Tx, slot: datetime) -> bool:
 
 def _decision(row: Row) -> Decision:
     seq, key, stage, kind, sentence, inputs, outcome, decided = row
-    return Decision(key, stage, kind, sentence, bytes(inputs), bytes(outcome), moment(decided), seq)
+    return checked(
+        Decision(key, stage, kind, sentence, blob(inputs), blob(outcome), moment(decided), seq)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from upswing.adapters.sql.database import Database
+from upswing.adapters.sql.database import Database, checked
 from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 
 MOST = 50_000
@@ -36,4 +36,6 @@ class Earnings:
     async def of(self, one: str, other: str, most: int = MOST) -> list[Earned]:
         """The newest rewards of these two models, the oldest of them first."""
         rows = await self._database.read(lambda tx: tx.rows(_SQL, (one, other, most)))
-        return [Earned(*row) for row in reversed(rows)]
+        return self._database.aside.sound(
+            "deploy", "scored", reversed(rows), lambda row: checked(Earned(*row))
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.database import Database, Tx, blob
 from upswing.adapters.sql.store import micros
 from upswing.ports import OpenStep, OpenTrajectory, Taken
 
@@ -31,7 +31,7 @@ class Episodes:
             row = tx.row(
                 "SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,)
             )
-            return Taken.KNOWN if row and bytes(row[0]) == head else Taken.CONFLICT
+            return Taken.KNOWN if row and blob(row[0]) == head else Taken.CONFLICT
 
         return await self._database.write(unit)
 
@@ -47,8 +47,8 @@ class Episodes:
                 return None
             sql = "SELECT step, body, raw_hash FROM open_steps WHERE trajectory_id = ? ORDER BY step DESC"
             rows = tx.rows(sql if last is None else f"{sql} LIMIT {int(last)}", (trajectory_id,))
-            steps = tuple(OpenStep(row[0], bytes(row[1]), bytes(row[2])) for row in reversed(rows))
-            return OpenTrajectory(bytes(head[0]), steps, head[1])
+            steps = tuple(OpenStep(row[0], blob(row[1]), blob(row[2])) for row in reversed(rows))
+            return OpenTrajectory(blob(head[0]), steps, head[1])
 
         return await self._database.write(unit)
 
@@ -63,7 +63,7 @@ class Episodes:
                 (trajectory_id, step.step),
             )
             if row:
-                return Taken.KNOWN if bytes(row[0]) == step.raw_hash else Taken.CONFLICT
+                return Taken.KNOWN if blob(row[0]) == step.raw_hash else Taken.CONFLICT
             tx.execute(
                 "INSERT INTO open_steps (trajectory_id, step, body, raw_hash) VALUES (?, ?, ?, ?)",
                 (trajectory_id, step.step, step.body, step.raw_hash),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from upswing.adapters.sql.database import Row, Tx
+from upswing.adapters.sql.database import Row, Tx, blob
 from upswing.adapters.sql.store import moment
+from upswing.aside import Aside
 from upswing.contracts import TrainingRequest, TrainingStatus, decode
 from upswing.ports import Job
 from upswing.train.jobs import ACTIVE
 
+STAGE = "train"
 _COLUMNS = (
     "seq", "job_id", "state", "priority", "reason", "request", "recipe", "status", "failures",
     "attempt", "created_us", "not_before_us", "started_us", "ended_us", "cancel", "worker",
@@ -23,30 +25,32 @@ LIVE = f"state IN ({', '.join(repr(state) for state in ACTIVE)})"
 
 def active(tx: Tx) -> tuple[Job, ...]:
     """Those that are queued or running, in the order in which they are taken."""
-    return tuple(many(tx.rows(f"{SELECT} WHERE {LIVE} ORDER BY priority, seq")))
+    return tuple(many(tx.rows(f"{SELECT} WHERE {LIVE} ORDER BY priority, seq"), tx.aside))
 
 
 def one(tx: Tx, job_id: str) -> Job | None:
     row = tx.row(f"{SELECT} WHERE job_id = ?", (job_id,))
-    return job_of(row) if row else None
+    return tx.aside.one(STAGE, "jobs", row, job_of)
 
 
-def many(rows: Iterable[Row]) -> list[Job]:
-    return [job_of(row) for row in rows]
+def many(rows: Iterable[Row], aside: Aside) -> list[Job]:
+    return aside.sound(STAGE, "jobs", rows, job_of)
 
 
 def job_of(row: Row) -> Job:
     at = dict(zip(_COLUMNS, row, strict=True))
+    if not all(isinstance(at[name], int) for name in ("seq", "priority", "attempt", "covers_seq")):
+        raise TypeError("a number of the job is none")
     return Job(
         seq=at["seq"],
         job_id=at["job_id"],
         state=at["state"],
         priority=at["priority"],
         reason=at["reason"],
-        request=decode(TrainingRequest, bytes(at["request"])),
-        recipe=bytes(at["recipe"]),
-        status=decode(TrainingStatus, bytes(at["status"])),
-        failures=bytes(at["failures"]),
+        request=decode(TrainingRequest, blob(at["request"])),
+        recipe=blob(at["recipe"]),
+        status=decode(TrainingStatus, blob(at["status"])),
+        failures=blob(at["failures"]),
         attempt=at["attempt"],
         created=moment(at["created_us"]),
         not_before=moment(at["not_before_us"]),

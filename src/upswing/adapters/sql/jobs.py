@@ -12,9 +12,9 @@ from typing import cast
 
 import msgspec
 
-from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.database import Database, Tx, blob
 from upswing.adapters.sql.decisions import deal_with_slot, insert
-from upswing.adapters.sql.job_rows import LIVE, SELECT, active, job_of, many, one
+from upswing.adapters.sql.job_rows import LIVE, SELECT, STAGE, active, job_of, many, one
 from upswing.adapters.sql.store import micros, post
 from upswing.contracts import TrainingRequest, TrainingStatus, canonical, encode
 from upswing.contracts.topics import TRAINING_REQUEST, TRAINING_STATUS
@@ -59,7 +59,7 @@ class Jobs:
         def unit(tx: Tx) -> Taken:
             row = tx.row("SELECT request FROM jobs WHERE job_id = ?", (request.training_job_id,))
             if row is not None:
-                return Taken.KNOWN if bytes(row[0]) == body else Taken.CONFLICT
+                return Taken.KNOWN if blob(row[0]) == body else Taken.CONFLICT
             if alone and _crowded(tx):
                 return Taken.KNOWN
             if slot is not None and not deal_with_slot(tx, slot):
@@ -91,10 +91,16 @@ class Jobs:
 
         def unit(tx: Tx) -> Job | None:
             _end_abandoned(tx, now)
-            row = tx.row(sql, (at, at))
-            if row is None:
-                return None
-            job = job_of(row)
+            job = None
+            while job is None:
+                row = tx.row(sql, (at, at))
+                if row is None:
+                    return None
+                job = tx.aside.one(STAGE, "jobs", row, job_of)
+                if job is None:  # nobody can do it, and it must not stand in the way of others
+                    tx.execute(
+                        "UPDATE jobs SET state = 'failed', ended_us = ? WHERE seq = ?", (at, row[0])
+                    )
             status = moved(job.status, "running", now)
             tx.execute(
                 "UPDATE jobs SET state = 'running', worker = ?, lease_us = ?, attempt = attempt + 1, "
@@ -228,7 +234,9 @@ class Jobs:
         sql = f"{SELECT} WHERE (? = '' OR state = ?) AND created_us >= ? ORDER BY seq DESC LIMIT ?"
         earliest = micros(since) if since else 0
         params = (status or "", status or "", earliest, limit)
-        return many(await self._database.read(lambda tx: tx.rows(sql, params)))
+        return many(
+            await self._database.read(lambda tx: tx.rows(sql, params)), self._database.aside
+        )
 
     async def active(self) -> tuple[Job, ...]:
         """Those that are queued or running, in the order in which they are taken."""
@@ -246,7 +254,7 @@ def _end(tx: Tx, job_id: str, state: str, status: TrainingStatus, now: datetime)
 def _end_abandoned(tx: Tx, now: datetime) -> None:
     """Nobody begins a job again that was to be cancelled when its worker died."""
     sql = f"{SELECT} WHERE state = 'running' AND cancel = 1 AND lease_us <= ?"
-    for job in many(tx.rows(sql, (micros(now),))):
+    for job in many(tx.rows(sql, (micros(now),)), tx.aside):
         _end(tx, job.job_id, "cancelled", moved(job.status, "cancelled", now), now)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
-from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, blob
 from upswing.adapters.sql.store import micros, moment
 
 
@@ -37,16 +37,9 @@ class Keys:
         """Read the table anew; another process may have changed it."""
         sql = "SELECT key_hash, key_id, name, scope, created_us, revoked_us FROM api_keys"
         rows = await self._database.read(lambda tx: tx.rows(sql))
-        self._by_hash = {
-            bytes(row[0]): ApiKey(
-                row[1],
-                row[2],
-                row[3],
-                moment(row[4]),
-                moment(row[5]) if row[5] is not None else None,
-            )
-            for row in rows
-        }
+        self._by_hash = dict(
+            self._database.aside.sound("keys", "api_keys", rows, _key, key=lambda row: row[1])
+        )
 
     def find(self, key: str) -> ApiKey | None:
         return self._by_hash.get(digest(key))
@@ -78,3 +71,9 @@ class Keys:
         changed = await self._database.write(lambda tx: tx.execute(sql, (micros(now), key_id)))
         await self.load()
         return changed > 0
+
+
+def _key(row: Row) -> tuple[bytes, ApiKey]:
+    hashed, key_id, name, scope, created, revoked = row
+    since = moment(revoked) if revoked is not None else None
+    return blob(hashed), ApiKey(key_id, name, scope, moment(created), since)

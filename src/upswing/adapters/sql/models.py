@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import fields
 from datetime import datetime
 
-from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, checked
 from upswing.adapters.sql.store import micros, moment
+from upswing.aside import Aside
 from upswing.ports import ModelRow
 
 TRAINED = "trained"
 DEPLOYED = "deployed"
+_READERS = "models"
 _COLUMNS = tuple(
     {"created": "created_us", "deployed": "deployed_us"}.get(field.name, field.name)
     for field in fields(ModelRow)
@@ -99,7 +101,8 @@ class Models:
         """The newest first; with a time, only those deployed since then."""
         sql = f"{SELECT} WHERE COALESCE(deployed_us, -1) >= ? ORDER BY version DESC LIMIT ?"
         earliest = micros(deployed_since) if deployed_since else -1
-        return many(await self._database.read(lambda tx: tx.rows(sql, (earliest, limit))))
+        rows = await self._database.read(lambda tx: tx.rows(sql, (earliest, limit)))
+        return many(rows, self._database.aside)
 
     async def serving(self) -> ModelRow | None:
         """The model that answers now; None: the base does."""
@@ -108,7 +111,7 @@ class Models:
     async def _one(self, column: str, value: str) -> ModelRow | None:
         sql = f"{SELECT} WHERE {column} = ?"
         row = await self._database.read(lambda tx: tx.row(sql, (value,)))
-        return _model(row) if row else None
+        return self._database.aside.one(_READERS, "models", row, _model)
 
 
 _LINK = "SELECT job_id, parent FROM models WHERE model_id = ?"
@@ -116,16 +119,16 @@ _LINK = "SELECT job_id, parent FROM models WHERE model_id = ?"
 
 def deployed(tx: Tx) -> ModelRow | None:
     """The model that answers now: the one deployed last."""
-    sql = f"{SELECT} WHERE state = ? ORDER BY COALESCE(deployed_us, 0) DESC, version DESC LIMIT 1"
-    row = tx.row(sql, (DEPLOYED,))
-    return _model(row) if row else None
+    sql = f"{SELECT} WHERE state = ? ORDER BY COALESCE(deployed_us, 0) DESC, version DESC"
+    found = many(tx.rows(sql, (DEPLOYED,)), tx.aside)
+    return found[0] if found else None
 
 
-def many(rows: Iterable[Row]) -> list[ModelRow]:
-    return [_model(row) for row in rows]
+def many(rows: Iterable[Row], aside: Aside) -> list[ModelRow]:
+    return aside.sound(_READERS, "models", rows, _model)
 
 
 def _model(row: Row) -> ModelRow:
     *values, created, deployed_us = row
     since = moment(deployed_us) if deployed_us is not None else None
-    return ModelRow(*(*values, moment(created), since))
+    return checked(ModelRow(*(*values, moment(created), since)))

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from msgspec import UnsetType
 
-from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, blob, checked
 from upswing.adapters.sql.store import micros
 from upswing.contracts import canonical, decode
 from upswing.contracts.outcome import Outcome
@@ -28,7 +28,7 @@ class Outcomes:
         def unit(tx: Tx) -> Taken:
             where = "WHERE window_id = ? AND scenario_id = ? AND source = ?"
             row = tx.row(f"SELECT body FROM outcomes {where}", key)
-            if row and bytes(row[0]) == body:
+            if row and blob(row[0]) == body:
                 return Taken.KNOWN
             tx.execute(f"DELETE FROM outcomes {where}", key)
             tx.execute(
@@ -41,9 +41,11 @@ class Outcomes:
         return await self._database.write(unit)
 
     async def of_window(self, window_id: str) -> list[Outcome]:
-        sql = "SELECT body FROM outcomes WHERE window_id = ? ORDER BY stored_us"
+        sql = "SELECT body, window_id, scenario_id, source FROM outcomes WHERE window_id = ? ORDER BY stored_us"
         rows = await self._database.read(lambda tx: tx.rows(sql, (window_id,)))
-        return [decode(Outcome, bytes(row[0])) for row in rows]
+        return self._database.aside.sound(
+            "reward", "outcomes", rows, _outcome, key=lambda row: "/".join(map(str, row[1:]))
+        )
 
     async def unjudged(
         self, before: str, min_agents: int, min_attempts: int, limit: int = 50
@@ -83,7 +85,7 @@ class Outcomes:
             "FROM judged ORDER BY judged_us DESC LIMIT ?"
         )
         rows = await self._database.read(lambda tx: tx.rows(sql, (limit,)))
-        return [JudgedGroup(*(*row[:3], bool(row[3]), *row[4:])) for row in rows]
+        return self._database.aside.sound("reward", "judged", rows, _judged)
 
     async def spent(self, since: datetime) -> tuple[int, int, float]:
         """Prompt tokens, completion tokens and dollars since then."""
@@ -93,3 +95,11 @@ class Outcomes:
         )
         row = await self._database.read(lambda tx: tx.row(sql, (micros(since),)))
         return (int(row[0]), int(row[1]), float(row[2])) if row else (0, 0, 0.0)
+
+
+def _outcome(row: Row) -> Outcome:
+    return decode(Outcome, blob(row[0]))
+
+
+def _judged(row: Row) -> JudgedGroup:
+    return checked(JudgedGroup(*(*row[:3], bool(row[3]), *row[4:])))

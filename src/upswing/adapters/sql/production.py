@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, blob
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.validation import Recorded
 
@@ -61,8 +61,9 @@ class Production:
             rows = await self._database.read(lambda tx, params=params: tx.rows(_SQL, params))  # type: ignore[misc]
             if not rows:
                 break
-            before, size = rows[-1][0], size + sum(len(row[3]) for row in rows)
-            found += [_recorded(row) for row in rows]
+            sound = self._database.aside.sound("validate", "trajectories", rows, _recorded)
+            before, size = rows[-1][0], size + sum(len(each.body) for each in sound)
+            found += sound
         learned = await self._learned({each.task_id for each in found if each.body})
         return [replace(each, learned=True) if each.task_id in learned else each for each in found]
 
@@ -91,7 +92,7 @@ def trajectory_of(recorded: Recorded) -> Trajectory | None:
 
 def _recorded(row: Row) -> Recorded:
     _, model, task_id, raw, practice = row
-    body = bytes(raw)
+    body = blob(raw)
     try:
         told = _DECODER.decode(body).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, blob, checked, is_sane
 from upswing.adapters.sql.store import micros, post
+from upswing.aside import Aside, bytes_of
 from upswing.contracts import Feedback, Reward, decode, encode
 from upswing.contracts.topics import REWARD
 from upswing.dataset.groups import group_key
 from upswing.ports import NewReward, ScoredFacts, ScoredMember, SpokenWord, may_speak
 
+STAGE = "reward"
 _FACTS = (
     "trajectory_seq", "trajectory_id", "episode_id", "agent_id", "principal", "model", "window_id",
     "scenario_id", "domain", "complexity", "turns", "seconds", "tokens", "pnl", "balance",
@@ -86,7 +88,10 @@ class Rewards:
         """The reward that counts."""
         sql = "SELECT body FROM rewards WHERE trajectory_id = ? ORDER BY revision DESC LIMIT 1"
         row = await self._database.read(lambda tx: tx.row(sql, (trajectory_id,)))
-        return decode(Reward, bytes(row[0])) if row else None
+        found = [] if row is None else self._database.aside.sound(
+            STAGE, "rewards", [row], _reward, key=lambda _: trajectory_id
+        )  # fmt: skip
+        return found[0] if found else None
 
     # ── the past ─────────────────────────────────────────────────────────────────────────────
 
@@ -100,8 +105,11 @@ class Rewards:
                 "ORDER BY trajectory_seq DESC LIMIT ?"
             )
             return {
-                name: [row[0] for row in reversed(tx.rows(sql, (name, seq, size)))]
+                name: [
+                    row[0] for row in reversed(tx.rows(sql, (name, seq, size))) if is_sane(row[0])
+                ]
                 for name in names
+                if isinstance(name, str)
             }
 
         return await self._database.read(unit)
@@ -119,7 +127,7 @@ class Rewards:
             for (domain,) in tx.rows("SELECT DISTINCT domain FROM scored"):
                 for low, high in ((-1.0, 0.33), (0.33, 0.66), (0.66, 1.0)):
                     rows = tx.rows(sql, (domain, low, high, seq, size))
-                    found += [ScoredFacts(*row) for row in reversed(rows)]
+                    found += tx.aside.sound(STAGE, "scored", reversed(rows), _facts)
             return found
 
         return await self._database.read(unit)
@@ -176,13 +184,13 @@ class Rewards:
     async def members(self, since: str = "") -> list[ScoredMember]:
         """Everything scored in windows from `since` on."""
         sql = f"{MEMBER} WHERE window_id >= ? ORDER BY trajectory_seq"
-        return members_of(await self._database.read(lambda tx: tx.rows(sql, (since,))))
+        rows = await self._database.read(lambda tx: tx.rows(sql, (since,)))
+        return members_of(rows, self._database.aside)
 
     async def group(self, window_id: str, scenario_id: str) -> list[ScoredMember]:
         sql = f"{MEMBER} WHERE window_id = ? AND scenario_id = ? ORDER BY trajectory_seq"
-        return members_of(
-            await self._database.read(lambda tx: tx.rows(sql, (window_id, scenario_id)))
-        )
+        rows = await self._database.read(lambda tx: tx.rows(sql, (window_id, scenario_id)))
+        return members_of(rows, self._database.aside)
 
     async def model_totals(self, most: int = 1000) -> list[ModelTotals]:
         """The newest raw totals of each model; what the infrastructure spoiled is left out."""
@@ -193,11 +201,16 @@ class Rewards:
 
         def unit(tx: Tx) -> list[ModelTotals]:
             return [
-                ModelTotals(model, tuple((row[0], row[1]) for row in tx.rows(sql, (model, most))))
+                ModelTotals(model, earned_of(tx.rows(sql, (model, most))))
                 for (model,) in tx.rows("SELECT DISTINCT model FROM scored")
             ]
 
         return await self._database.read(unit)
+
+
+def earned_of(rows: Iterable[Row]) -> tuple[tuple[str, float], ...]:
+    """(principal, raw reward) of rows that hold such; others are no evidence of anything."""
+    return tuple((row[0], row[1]) for row in rows if isinstance(row[0], str) and is_sane(row[1]))
 
 
 def _insert(tx: Tx, reward: Reward, now: datetime) -> bool:
@@ -242,20 +255,36 @@ def _move(tx: Tx, name: str, seq: int) -> None:
 
 
 def _words(tx: Tx, trajectory_id: str, episode_id: str | None, owner: str | None) -> list[Feedback]:
-    sql = "SELECT body, user_id, trusted FROM feedback WHERE trajectory_id = ?"
+    sql = "SELECT body, user_id, trusted, feedback_id FROM feedback WHERE trajectory_id = ?"
     rows = tx.rows(sql, (trajectory_id,))
     if episode_id is not None:
-        sql = "SELECT body, user_id, trusted FROM feedback WHERE episode_id = ?"
+        sql = "SELECT body, user_id, trusted, feedback_id FROM feedback WHERE episode_id = ?"
         rows += tx.rows(sql, (episode_id,))
-    return [
-        decode(Feedback, bytes(row[0]))
-        for row in rows
-        if may_speak(row[1], owner, trusted=bool(row[2]))
-    ]
+    may = [row for row in rows if may_speak(row[1], owner, trusted=bool(row[2]))]
+    return tx.aside.sound(STAGE, "feedback", may, _word, key=lambda row: row[3], raw=bytes_of)
 
 
-def members_of(rows: Iterable[Row]) -> list[ScoredMember]:
-    return [_member(*row) for row in rows]
+def _word(row: Row) -> Feedback:
+    return decode(Feedback, blob(row[0]))
+
+
+def _reward(row: Row) -> Reward:
+    reward = decode(Reward, blob(row[0]))
+    if not is_sane(reward.metadata["raw_total"]):
+        raise ValueError("its raw total is no number")
+    return reward
+
+
+def _facts(row: Row) -> ScoredFacts:
+    return checked(ScoredFacts(*row))
+
+
+def members_of(rows: Iterable[Row], aside: Aside) -> list[ScoredMember]:
+    return aside.sound(STAGE, "scored", rows, _scored, key=lambda row: row[2])
+
+
+def _scored(row: Row) -> ScoredMember:
+    return checked(_member(*row))
 
 
 def _member(

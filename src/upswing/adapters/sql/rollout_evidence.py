@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from upswing.adapters.sql.database import Row, Tx
+from upswing.adapters.sql.database import Row, Tx, blob
 from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 from upswing.adapters.sql.store import moment
 from upswing.ports import may_speak
@@ -77,8 +77,11 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
         "WHERE r.seq > ? ORDER BY r.seq LIMIT ?"
     )
     rows = tx.rows(sql, (*models, *models, seq, limit))
-    seen = [found for row in rows if row[3] is not None and (found := _reward(row))]
-    return Rewards(tuple(seen), rows[-1][0] if rows else seq, more=len(rows) == limit)
+    told = [row for row in rows if row[3] is not None]
+    seen = tx.aside.sound("deploy", "rewards", told, _reward)
+    return Rewards(
+        tuple(each for each in seen if each), rows[-1][0] if rows else seq, more=len(rows) == limit
+    )
 
 
 def complaints_after(
@@ -94,14 +97,17 @@ def complaints_after(
     stale = (last[0] if last and last[0] is not None else 0) - _PATIENCE_US
     seen: list[SeenComplaint] = []
     waiting: list[int] = []
-    for row in (*waited, *news):
+
+    def hear(row: Row) -> None:
         if not _negative(row[1]) or not (row[2] or row[3]):
-            continue
+            return
         target = _target(tx, row)
         if target is not None and (found := _complaint(tx, row, target, models)):
             seen.append(found)
         elif target is None and row[6] > stale:
             waiting.append(row[0])
+
+    tx.aside.sound("deploy", "feedback", (*waited, *news), hear)
     upto = news[-1][0] if news else seq
     return Complaints(tuple(seen), upto, len(news) == limit, tuple(waiting[-MOST_ASIDE:]))
 
@@ -115,7 +121,7 @@ def earned(tx: Tx, model_id: str, most: int) -> Earned:
         "ORDER BY s.trajectory_seq DESC LIMIT ?",
         (model_id, most),
     )
-    values = [row[0] for row in rows if row[0] is not None and math.isfinite(row[0])]
+    values = [row[0] for row in rows if isinstance(row[0], float) and math.isfinite(row[0])]
     return Earned(math.fsum(values) / len(values) if values else None, len(values))
 
 
@@ -124,8 +130,8 @@ def _reward(row: Row) -> SeenReward | None:
     if rollout is None:
         return None
     try:
-        total = _REWARDS.decode(bytes(row[2])).metadata.raw_total
-    except msgspec.MsgspecError:
+        total = _REWARDS.decode(blob(row[2])).metadata.raw_total
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
         total = None
     return SeenReward(row[0], row[1], rollout, total)
 
@@ -133,8 +139,8 @@ def _reward(row: Row) -> SeenReward | None:
 def _by_chance(body: Any) -> str | None:
     """The rollout under which chance gave this episode to one model; None: it says nothing."""
     try:
-        about = _TRAJECTORIES.decode(bytes(body)).metadata
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        about = _TRAJECTORIES.decode(blob(body)).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
         return None
     gateway = about.gateway
     if gateway is None or not gateway.rollout or gateway.named:
@@ -146,8 +152,8 @@ def _by_chance(body: Any) -> str | None:
 
 def _negative(body: Any) -> bool:
     try:
-        word = _WORDS.decode(bytes(body))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        word = _WORDS.decode(blob(body))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
         return False
     if word.type == "rating":
         return word.rating is not None and word.rating <= 2

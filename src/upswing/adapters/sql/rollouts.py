@@ -6,11 +6,11 @@ fence, and from then on nothing of an older controller is written, however late 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
 
-from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, blob, checked
 from upswing.adapters.sql.decisions import insert
 from upswing.adapters.sql.models import SELECT as MODELS
 from upswing.adapters.sql.models import many as models_of
@@ -21,6 +21,7 @@ from upswing.adapters.sql.rollout_evidence import (
     rewards_after,
 )
 from upswing.adapters.sql.store import micros, moment, post
+from upswing.aside import Aside
 from upswing.contracts.topics import MODEL_DEPLOYED
 from upswing.errors import Conflict
 from upswing.ports import ModelRow
@@ -41,6 +42,7 @@ from upswing.ports_rollout import (
     Superseded,
 )
 
+STAGE = "deploy"
 _COLUMNS = "rollout_id, model_id, baseline_id, state, share, body"
 _SELECT = f"SELECT {_COLUMNS} FROM rollouts"
 _OVER = "('rolled_back', 'replaced', 'cancelled')"
@@ -120,8 +122,8 @@ class Rollouts:
                 (MOST_WITHDRAWN,),
             )
             return Rows(
-                tuple(_rollout(row) for row in live),
-                tuple(models_of(tx.rows(sql))),
+                tuple(_rollouts(live, tx.aside)),
+                tuple(models_of(tx.rows(sql), tx.aside)),
                 tuple(row[0] for row in gone),
             )
 
@@ -130,29 +132,29 @@ class Rollouts:
     async def history(self, limit: int = 100) -> list[RolloutRow]:
         """All rollouts, the newest first."""
         sql = f"{_SELECT} ORDER BY seq DESC LIMIT ?"
-        return [
-            _rollout(row) for row in await self._database.read(lambda tx: tx.rows(sql, (limit,)))
-        ]
+        rows = await self._database.read(lambda tx: tx.rows(sql, (limit,)))
+        return _rollouts(rows, self._database.aside)
 
     async def latest(self, model_id: str) -> RolloutRow | None:
         sql = f"{_SELECT} WHERE model_id = ? ORDER BY seq DESC LIMIT 1"
         row = await self._database.read(lambda tx: tx.row(sql, (model_id,)))
-        return _rollout(row) if row else None
+        return self._database.aside.one(STAGE, "rollouts", row, _rollout)
 
     async def model(self, model_id: str) -> ModelRow | None:
         sql = f"{MODELS} WHERE model_id = ?"
-        found = models_of(await self._database.read(lambda tx: tx.rows(sql, (model_id,))))
+        rows = await self._database.read(lambda tx: tx.rows(sql, (model_id,)))
+        found = models_of(rows, self._database.aside)
         return found[0] if found else None
 
     async def models(self) -> list[ModelRow]:
         sql = f"{MODELS} ORDER BY version DESC LIMIT 1000"
-        return models_of(await self._database.read(lambda tx: tx.rows(sql)))
+        return models_of(await self._database.read(lambda tx: tx.rows(sql)), self._database.aside)
 
     async def record(self, rollout_id: str) -> bytes | None:
         """What a rollout has shown."""
         sql = "SELECT body FROM evidence WHERE rollout_id = ?"
         row = await self._database.read(lambda tx: tx.row(sql, (rollout_id,)))
-        return bytes(row[0]) if row else None
+        return blob(row[0]) if row else None
 
     async def incidents(self, limit: int = 100) -> list[Incident]:
         """The newest first."""
@@ -161,13 +163,13 @@ class Rollouts:
             "FROM incidents ORDER BY seq DESC LIMIT ?"
         )
         rows = await self._database.read(lambda tx: tx.rows(sql, (limit,)))
-        return [Incident(*(*row[:5], bytes(row[5]), moment(row[6]))) for row in rows]
+        return self._database.aside.sound(STAGE, "incidents", rows, _incident)
 
     async def audit(self, limit: int = 100) -> list[Audit]:
         """The newest first."""
         sql = "SELECT who, what, about, detail, written_us FROM audit ORDER BY seq DESC LIMIT ?"
         rows = await self._database.read(lambda tx: tx.rows(sql, (limit,)))
-        return [Audit(*(*row[:3], bytes(row[3]), moment(row[4]))) for row in rows]
+        return self._database.aside.sound(STAGE, "audit", rows, _audit)
 
     # ── what is seen ─────────────────────────────────────────────────────────────────────────
 
@@ -230,8 +232,20 @@ def _leader(tx: Tx) -> Leader | None:
     return Leader(row[0], row[1], moment(row[2]), moment(row[3]) if row[3] is not None else None)
 
 
+def _rollouts(rows: Iterable[Row], aside: Aside) -> list[RolloutRow]:
+    return aside.sound(STAGE, "rollouts", rows, _rollout)
+
+
 def _rollout(row: Row) -> RolloutRow:
-    return RolloutRow(*(*row[:5], bytes(row[5])))
+    return checked(RolloutRow(*(*row[:5], blob(row[5]))))
+
+
+def _incident(row: Row) -> Incident:
+    return checked(Incident(*(*row[:5], blob(row[5]), moment(row[6]))))
+
+
+def _audit(row: Row) -> Audit:
+    return checked(Audit(*(*row[:3], blob(row[3]), moment(row[4]))))
 
 
 def _put(tx: Tx, row: RolloutRow, now: datetime) -> None:

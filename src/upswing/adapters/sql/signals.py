@@ -16,8 +16,8 @@ from upswing.adapters.sql.decisions import last_slot
 from upswing.adapters.sql.job_rows import active
 from upswing.adapters.sql.models import deployed
 from upswing.adapters.sql.practice_tables import NOT_PRACTICE
-from upswing.adapters.sql.rewards import MEMBER, members_of
-from upswing.adapters.sql.store import micros, moment
+from upswing.adapters.sql.rewards import MEMBER, earned_of, members_of
+from upswing.adapters.sql.store import LATEST, micros, moment
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Learnable, learnable
 from upswing.ports import ModelRow, ScoredMember, Signals
 
@@ -30,6 +30,8 @@ _SOUND = (
 _TRAINABLE = f"{_SOUND} AND principal NOT IN (SELECT user_id FROM optouts)"
 _TIMELY = "trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE ended_us < ?)"
 _ANY_LENGTH = 2**31 - 1
+_A_PLACE = f"covers_seq BETWEEN 0 AND {2**53}"
+"""What is none, because a row is spoilt, covers nothing."""
 _DEGRADED = "performance_degradation"
 
 
@@ -104,7 +106,7 @@ class SignalReader:
             longest = _ANY_LENGTH if max_turns is None else max_turns
             first = 0 if since is None else micros(since)
             rows = tx.rows(sql, (*others, longest, first, LOOKED_AT))
-            return members_of(rows), serving.model_id if serving else base or ""
+            return members_of(rows, tx.aside), serving.model_id if serving else base or ""
 
         return await self._database.read(unit)
 
@@ -127,14 +129,14 @@ def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[str, float], ...]
     """The newest rewards of a model, after what a job was asked for on already."""
     floor = _number(
         tx,
-        "SELECT MAX(covers_seq) FROM jobs WHERE state IN ('queued', 'running') OR reason = ?",
+        f"SELECT MAX(covers_seq) FROM jobs WHERE {_A_PLACE} AND (state IN ('queued', 'running') OR reason = ?)",
         _DEGRADED,
     )
     sql = (
         "SELECT principal, raw_total FROM scored WHERE model = ? AND trajectory_seq > ? "
         f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
-    return tuple((row[0], row[1]) for row in tx.rows(sql, (model_id, floor, recent)))
+    return earned_of(tx.rows(sql, (model_id, floor, recent)))
 
 
 def _before(tx: Tx, model: ModelRow, recent: int) -> tuple[tuple[str, float], ...]:
@@ -146,7 +148,7 @@ def _before(tx: Tx, model: ModelRow, recent: int) -> tuple[tuple[str, float], ..
         f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
     first = _first_since(tx, micros(model.deployed))
-    return tuple((row[0], row[1]) for row in tx.rows(sql, (model.model_id, first, recent)))
+    return earned_of(tx.rows(sql, (model.model_id, first, recent)))
 
 
 def _other_policies(tx: Tx, serving: ModelRow | None, base: str | None) -> tuple[str, ...]:
@@ -183,7 +185,7 @@ def _new(tx: Tx, most: int, others: Sequence[str]) -> int:
 
     A job that failed covers nothing; one that was cancelled does, because somebody decided so.
     """
-    floor = _number(tx, "SELECT MAX(covers_seq) FROM jobs WHERE state <> 'failed'")
+    floor = _number(tx, f"SELECT MAX(covers_seq) FROM jobs WHERE {_A_PLACE} AND state <> 'failed'")
     seen = (
         "EXISTS (SELECT 1 FROM trained_on o JOIN models m ON m.job_id = o.job_id "
         "WHERE o.trajectory_id = scored.trajectory_id)"
@@ -202,12 +204,16 @@ def _failed(tx: Tx) -> dict[str, datetime]:
         "SELECT reason, state, ended_us FROM jobs WHERE seq IN "
         "(SELECT MAX(seq) FROM jobs WHERE ended_us IS NOT NULL GROUP BY reason)"
     )
-    return {row[0]: moment(row[2]) for row in tx.rows(sql) if row[1] == "failed"}
+    ended = (row for row in tx.rows(sql) if row[1] == "failed")
+    return dict(tx.aside.sound("trigger", "jobs", ended, lambda row: (row[0], moment(row[2]))))
 
 
 def _last_training(tx: Tx) -> datetime | None:
-    sql = "SELECT MAX(started_us) FROM jobs WHERE state IN ('running', 'completed')"
-    row = tx.row(sql)
+    sql = (
+        "SELECT MAX(started_us) FROM jobs WHERE state IN ('running', 'completed') "
+        "AND started_us BETWEEN 0 AND ?"
+    )
+    row = tx.row(sql, (LATEST,))
     return moment(row[0]) if row and row[0] is not None else None
 
 

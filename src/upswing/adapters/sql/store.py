@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,8 @@ from upswing.adapters.sql.database import (
     Database,
     Row,
     Tx,
+    blob,
+    checked,
     connect_postgres,
     connect_sqlite,
 )
@@ -32,6 +34,9 @@ from upswing.ports import (
     may_speak,
 )
 
+LATEST = 253_370_000_000_000_000
+"""Microseconds since 1970 that are still a time, with a year to spare."""
+_STAGE, _RELAY = "store", "relay"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = tuple(
     {"started": "started_us", "ended": "ended_us"}.get(field.name, field.name)
@@ -112,7 +117,7 @@ class SqlStore:
                 row = tx.row(
                     "SELECT content_hash FROM trajectories WHERE trajectory_id = ?", (key,)
                 )
-                if row is None or bytes(row[0]) != admitted.content_hash:
+                if row is None or blob(row[0]) != admitted.content_hash:
                     return Taken.CONFLICT
                 outcome = Taken.KNOWN
             else:
@@ -135,7 +140,7 @@ class SqlStore:
 
         def unit(tx: Tx) -> dict[int, bool]:
             sql = f"SELECT content_hash FROM {table} WHERE content_hash IN ({_marks(hashes)})"
-            found = {bytes(row[0]) for row in tx.rows(sql, hashes)}
+            found = {blob(row[0]) for row in tx.rows(sql, hashes)}
             if not found:
                 return {}
             sql = f"SELECT stream_seq FROM carried WHERE stream = ? AND stream_seq IN ({_marks(seqs)})"
@@ -161,13 +166,16 @@ class SqlStore:
     async def trajectory(self, trajectory_id: str) -> StoredTrajectory | None:
         sql = f"{_SELECT} WHERE trajectory_id = ?"
         row = await self.database.read(lambda tx: tx.row(sql, (trajectory_id,)))
-        return _stored(row) if row else None
+        return self.database.aside.one(_STAGE, "trajectories", row, _stored)
 
     async def trajectories_after(self, seq: int, limit: int = 500) -> list[StoredTrajectory]:
         """The next ones in the order in which they were stored."""
         sql = f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?"
-        rows = await self.database.read(lambda tx: tx.rows(sql, (seq, limit)))
-        return [_stored(row) for row in rows]
+        while rows := await self.database.read(_asking(sql, (seq, limit))):
+            if found := self.database.aside.sound(_STAGE, "trajectories", rows, _stored):
+                return found
+            seq = rows[-1][0]  # not one of them can be read: whoever follows wants those behind
+        return []
 
     # ── feedback ─────────────────────────────────────────────────────────────────────────────
 
@@ -207,7 +215,7 @@ class SqlStore:
                     "SELECT content_hash FROM feedback WHERE feedback_id = ?",
                     (admitted.feedback_id,),
                 )
-                if row is None or bytes(row[0]) != admitted.content_hash:
+                if row is None or blob(row[0]) != admitted.content_hash:
                     return Taken.CONFLICT
             if stream_seq is not None:
                 _carry(tx, FEEDBACKS, stream_seq, admitted.feedback_id)
@@ -225,12 +233,12 @@ class SqlStore:
         values = (dead_id, stage, letter.reason, user_id, body, micros(letter.timestamp))
 
         def unit(tx: Tx) -> None:
-            tx.execute(
-                "INSERT INTO dead (dead_id, stage, reason, user_id, body, created_us) VALUES (?, ?, ?, ?, ?, ?)"
-                + (" ON CONFLICT (dead_id) DO NOTHING" if heard else ""),
+            new = tx.execute(
+                "INSERT INTO dead (dead_id, stage, reason, user_id, body, created_us) "
+                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dead_id) DO NOTHING",
                 values,
             )
-            if not heard:
+            if new and not heard:
                 post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
 
         await self.database.write(unit)
@@ -240,12 +248,12 @@ class SqlStore:
         where, params = ("WHERE reason = ?", (reason, limit)) if reason else ("", (limit,))
         sql = f"SELECT seq, stage, body, replayed_us FROM dead {where} ORDER BY seq DESC LIMIT ?"
         rows = await self.database.read(lambda tx: tx.rows(sql, params))
-        return [_buried(row) for row in rows]
+        return self.database.aside.sound(_STAGE, "dead", rows, _buried)
 
     async def dead_letter(self, dead_id: str) -> Buried | None:
         sql = "SELECT seq, stage, body, replayed_us FROM dead WHERE dead_id = ?"
         row = await self.database.read(lambda tx: tx.row(sql, (dead_id,)))
-        return _buried(row) if row else None
+        return self.database.aside.one(_STAGE, "dead", row, _buried)
 
     async def mark_replayed(self, dead_id: str, now: datetime) -> None:
         sql = "UPDATE dead SET replayed_us = ? WHERE dead_id = ?"
@@ -280,7 +288,16 @@ class SqlStore:
             "LEFT JOIN trajectories t ON t.trajectory_id = o.ref ORDER BY o.seq LIMIT ?"
         )
         rows = await self.database.read(lambda tx: tx.rows(sql, (limit,)))
-        return [OutboxEntry(row[0], row[1], row[2], bytes(row[3] or b"")) for row in rows]
+        found = self.database.aside.sound(_RELAY, "outbox", rows, _entry)
+        lost = {row[0] for row in rows} - {each.seq for each in found}
+        if lost:  # they are set aside, and would stand in the way of all behind them
+            await self.discard(tuple(lost))
+        return found if found or not rows else await self.outbox(limit)
+
+    async def discard(self, seqs: Sequence[int]) -> None:
+        """These messages can never be published."""
+        sql = f"DELETE FROM outbox WHERE seq IN ({_marks(seqs)})"
+        await self.database.write(lambda tx: tx.execute(sql, tuple(seqs)))
 
     async def delivered(self, receipts: Sequence[Receipt]) -> None:
         """The bus has these; remember where, in case they must be erased one day."""
@@ -335,7 +352,7 @@ class SqlStore:
                     (name, default),
                 )
             row = tx.row("SELECT value FROM settings WHERE name = ?", (name,))
-            return bytes(row[0]) if row else None
+            return blob(row[0]) if row else None
 
         return await self.database.write(unit)
 
@@ -356,6 +373,15 @@ class SqlStore:
 def astuple_flat(admitted: Admitted) -> tuple[Any, ...]:
     """The fields in order, without the deep copy that `dataclasses.astuple` makes."""
     return tuple(getattr(admitted, field.name) for field in fields(admitted))
+
+
+def _asking(sql: str, params: tuple[object, ...]) -> Callable[[Tx], list[Row]]:
+    return lambda tx: tx.rows(sql, params)
+
+
+def _entry(row: Row) -> OutboxEntry:
+    """A message; one whose row is gone says nothing and is sent all the same."""
+    return checked(OutboxEntry(row[0], row[1], row[2], blob(row[3] or b"")))
 
 
 def _value(value: object) -> object:
@@ -404,21 +430,22 @@ def _stored(row: Row) -> StoredTrajectory:
     seq, door, stored_us, *values = row
     by_name = dict(zip((field.name for field in fields(Admitted)), values, strict=True))
     by_name |= {
-        "content_hash": bytes(by_name["content_hash"]),
-        "body": bytes(by_name["body"]),
+        "content_hash": blob(by_name["content_hash"]),
+        "body": blob(by_name["body"]),
         "started": moment(by_name["started"]),
         "ended": moment(by_name["ended"]),
         "infra_error": bool(by_name["infra_error"]),
         "evaluation": bool(by_name["evaluation"]),
         "practice": bool(by_name["practice"]),
+        "continuous": bool(by_name["continuous"]),
     }
-    return StoredTrajectory(seq, door, moment(stored_us), Admitted(**by_name))
+    return StoredTrajectory(seq, door, moment(stored_us), checked(Admitted(**by_name)))
 
 
 def _buried(row: Row) -> Buried:
     seq, stage, body, replayed_us = row
     replayed = moment(replayed_us) if replayed_us is not None else None
-    return Buried(seq, stage, decode(DeadLetter, bytes(body)), replayed)
+    return Buried(seq, stage, decode(DeadLetter, blob(body)), replayed)
 
 
 def _only_writer(folder: Path) -> IO[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from upswing.adapters.sql.database import Database, Tx
+from upswing.adapters.sql.database import Database, Tx, checked
 from upswing.adapters.sql.datasets import JOBS_THAT_SEE, MODELS_THAT_SAW
 from upswing.adapters.sql.store import micros, moment
 
@@ -123,7 +123,9 @@ class Users:
         """Stream messages that wait to be erased: (stream, sequence)."""
         sql = "SELECT stream, stream_seq FROM carried WHERE doomed = 1 LIMIT ?"
         rows = await self._database.read(lambda tx: tx.rows(sql, (limit,)))
-        return [(row[0], row[1]) for row in rows]
+        return [
+            (row[0], row[1]) for row in rows if isinstance(row[0], str) and isinstance(row[1], int)
+        ]
 
     async def gone(self, messages: Sequence[tuple[str, int]]) -> None:
         """These messages are erased."""
@@ -138,7 +140,9 @@ class Users:
         """Erased trajectories whose archive has not been cleaned yet."""
         sql = "SELECT ref, stored_us FROM erased WHERE archived = 1 LIMIT ?"
         rows = await self._database.read(lambda tx: tx.rows(sql, (limit,)))
-        return [ArchivedCopy(row[0], moment(row[1])) for row in rows]
+        return self._database.aside.sound(
+            "upkeep", "erased", rows, lambda row: checked(ArchivedCopy(row[0], moment(row[1])))
+        )
 
     async def unarchived(self, copies: Sequence[ArchivedCopy]) -> None:
         """The archive is clean of these."""

@@ -9,14 +9,14 @@ Only its holder ends it. Who has not claimed anything is `""`, who holds what no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-from upswing.adapters.sql.database import Database, Row, Tx
+from upswing.adapters.sql.database import Database, Row, Tx, blob
 from upswing.adapters.sql.decisions import insert
 from upswing.adapters.sql.store import micros, moment, tables
 from upswing.contracts.validation import ValidationReport
@@ -180,13 +180,10 @@ class Validations:
         def unit(tx: Tx) -> list[ValidationRow]:
             if "validations" not in tables(tx):  # a store that an older version left
                 return []
-            return _rows(tx.rows(f"{_SELECT} WHERE {where}", params))
+            rows = tx.rows(f"{_SELECT} WHERE {where}", params)
+            return tx.aside.sound("validate", "validations", rows, _row)
 
         return await self._database.read(unit)
-
-
-def _rows(rows: Iterable[Row]) -> list[ValidationRow]:
-    return [_row(row) for row in rows]
 
 
 def _row(row: Row) -> ValidationRow:
@@ -195,8 +192,8 @@ def _row(row: Row) -> ValidationRow:
     return ValidationRow(
         **by_name
         | {
-            "suites": msgspec.json.decode(bytes(by_name["suites"]), type=tuple[str, ...]),
-            "report": msgspec.json.decode(bytes(report), type=ValidationReport) if report else None,
+            "suites": msgspec.json.decode(blob(by_name["suites"]), type=tuple[str, ...]),
+            "report": msgspec.json.decode(blob(report), type=ValidationReport) if report else None,
             "started": moment(by_name["started"]),
             "ended": moment(ended) if ended is not None else None,
         }

@@ -1,10 +1,18 @@
 """Loops that run together end together, also one that does not hear the first time."""
 
+import ast
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 
-from upswing.together import end, together
+import upswing
+from upswing.errors import Transient
+from upswing.together import aside, end, helped, kept, together, vital
+
+SOURCE = Path(upswing.__file__).parent
+BARE = re.compile("create_task|ensure_future")
 
 
 class Deaf:
@@ -70,3 +78,104 @@ async def test_those_that_have_ended_are_left_alone():
     await task
     await end([task])
     assert task.result() == 1
+
+
+# --- nobody dies unnoticed -----------------------------------------------------------------------
+
+
+async def broken():
+    raise OSError("gone")
+
+
+async def test_what_nobody_waits_for_is_logged_when_it_breaks(caplog):
+    task = aside(broken(), name="the lamp")
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+    (line,) = caplog.records
+    assert (line.levelname, line.getMessage(), str(line.exc_info[1])) == ("ERROR", "the lamp broke", "gone")  # fmt: skip
+
+
+async def test_who_is_vital_is_logged_and_its_owner_hears_of_it(caplog):
+    async def early():
+        return
+
+    told = []
+    for work in (broken, early):
+        await asyncio.wait([vital(work(), name="the heart", broke=lambda: told.append(1))])
+        await asyncio.sleep(0)
+    assert told == [1, 1]
+    assert [line.getMessage() for line in caplog.records] == [
+        "the heart broke",
+        "the heart has ended, and should not",
+    ]
+
+
+async def test_who_is_vital_may_be_ended_by_its_owner(caplog):
+    told = []
+    await end([vital(Deaf().run(), name="the heart", broke=lambda: told.append(1))])
+    assert (told, caplog.records) == ([], [])
+
+
+async def test_what_has_to_go_on_is_begun_anew_and_every_time_is_logged(caplog):
+    tries = []
+
+    async def work():
+        tries.append(1)
+        if len(tries) == 1:
+            raise Transient("The bus is away.")
+        if len(tries) == 2:
+            raise KeyError("odd")
+
+    await kept(work, name="the pump", pause=0.0)
+    assert len(tries) == 3
+    assert [(line.levelname, line.getMessage()) for line in caplog.records] == [
+        ("WARNING", "the pump: The bus is away."),
+        ("ERROR", "the pump broke and is begun anew"),
+    ]
+
+
+async def test_a_helper_that_breaks_or_ends_breaks_the_work_and_one_that_is_not_needed_ends():
+    async def early():
+        return
+
+    async def work():
+        return 7
+
+    deaf = Deaf()
+    assert await helped(work(), helper=deaf.run()) == 7
+    assert deaf.ended
+    for helper, why in ((broken(), "gone"), (early(), "The helper has ended before its work did")):
+        deaf = Deaf()
+        with pytest.raises((OSError, RuntimeError), match=why):
+            await helped(deaf.run(), helper=helper)
+        assert deaf.ended
+
+
+ELSEWHERE = {
+    "together.py": "the one place",
+    "runtime.py": "`_run` logs and ends the loop by itself",
+    "collect/service.py": "a batch is awaited where it is begun",
+}
+
+
+def test_no_task_is_begun_outside_of_together():
+    """A group of asyncio's raises what breaks in it, so its tasks are no concern here."""
+    found = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        if not BARE.search(text := path.read_text()):
+            continue
+        tree = ast.parse(text)
+        groups = {
+            item.optional_vars.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.AsyncWith)
+            for item in node.items
+            if "TaskGroup" in ast.unparse(item.context_expr)
+        }
+        for node in ast.walk(tree):
+            called = node.func if isinstance(node, ast.Call) else None
+            name = getattr(called, "attr", getattr(called, "id", ""))
+            owner = getattr(getattr(called, "value", None), "id", "")
+            if name in {"create_task", "ensure_future"} and owner not in groups:
+                found.add(str(path.relative_to(SOURCE)))
+    assert found <= ELSEWHERE.keys(), "begin it with a function of `upswing.together`"

@@ -3,11 +3,11 @@
     stdin   4 bytes length, 1 byte kind, the message; the first message says how to set up
     stdout  4 bytes length, what became of each, in the order of the questions
 
-    episode ─▶ trajectory ─▶ redacted ─▶ published, acknowledged          "published"
-                    └▶ refused               └▶ bus away ─▶ spool on disk  "spooled"
-                                                    └▶ no room, no disk    "later"
+    episode ─▶ trajectory ─▶ redacted ─▶ durable (see `gateway_publisher`)
+                    └▶ refused, with a dead letter that is durable too
 
-Its work yields to that of the gateway: it runs at a lower priority.
+When a task of it breaks, that is logged and the process ends: the gateway starts another one. Its
+work yields to that of the gateway: it runs at a lower priority.
 """
 
 from __future__ import annotations
@@ -18,32 +18,29 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from datetime import UTC, datetime
 
 import msgspec
 
-from upswing.adapters.nats.bus import Bus
 from upswing.config import Settings
-from upswing.contracts.topics import FEEDBACK, TRAJECTORY
-from upswing.errors import Rejected, Transient
-from upswing.gateway.frames import Kept, read_batch, write_kept
-from upswing.gateway.worker import Clean, clean, clean_feedback, redactor_of
-from upswing.ports import OutboxEntry
+from upswing.errors import Reason, Rejected
+from upswing.gateway.dead import Refusal, letter_of, refusal_of
+from upswing.gateway.frames import EpisodeFrame, Kept, read_batch, write_kept
+from upswing.gateway.worker import Clean, bounds_of, clean, clean_feedback, redactor_of
+from upswing.gateway_publisher import Publisher
+from upswing.logs import set_up_logging
 from upswing.redact import Redactor
-from upswing.sdk.logs import Entry, Kind
-from upswing.sdk.spool import Spool
+from upswing.sdk.logs import Kind
+from upswing.together import begin, helped
 
 log = logging.getLogger(__name__)
 HEADER = 5
-EPISODES, WORD, SETUP = b"e", b"f", b"s"
-_SUBJECTS = {Kind.TRAJECTORY: TRAJECTORY, Kind.FEEDBACK: FEEDBACK}
+EPISODES, WORD, BURY, SETUP = b"e", b"f", b"d", b"s"
 _NICE = 5
 _UNDER_WAY = 4
 """Questions whose acknowledgement is awaited while the next is redacted."""
 _FIRST_SECONDS = 2.0
 """For the bus to be there; then work begins without it."""
-_RETRY_SECONDS = 0.5
-_DRAIN_COUNT, _DRAIN_BYTES = 200, 4 * 1024 * 1024
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -61,102 +58,32 @@ def question(kind: bytes, message: bytes) -> bytes:
     return len(message).to_bytes(4, "big") + kind + message
 
 
-class Publisher:
-    """The bus while it is there, the spool while it is not."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self._bus: Bus | None = None
-        self.connected = asyncio.Event()
-        self._spool: Spool | None = None
-        if setup.spool:
-            self._spool = Spool(Path(setup.spool), f"gateway-{os.getpid()}", setup.spool_bytes)
-            self._spool.adopt()
-
-    async def run(self) -> None:
-        """Connect, and empty the spool whenever there is something in it."""
-        while True:
-            try:
-                if self._bus is None:
-                    self._bus = await Bus.connect(self._setup.nats_url, name="upswing-gateway")
-                    self.connected.set()
-                await self._drain()
-            except Transient:
-                pass
-            except Exception:
-                log.exception("the spool waits", extra={"action": "alert"})
-            await asyncio.sleep(_RETRY_SECONDS)
-
-    async def publish(self, kind: Kind, messages: Sequence[Clean]) -> list[str]:
-        """What became of each: `published`, `spooled` or `later`."""
-        taken = await self._send(kind, [(clean.name, clean.body) for clean in messages])
-        words = ["published" if sent else "" for sent in taken]
-        unsent = [place for place, word in enumerate(words) if not word]
-        for place in unsent:
-            words[place] = self._spooled(Entry(kind, messages[place].body))
-        if self._spool and "spooled" in words:
-            self._spool.sync()
-        return words
-
-    async def _send(self, kind: Kind, messages: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Which of them the bus has acknowledged."""
-        if self._bus is None or not self._bus.connected:
-            return [False] * len(messages)
-        entries = [
-            OutboxEntry(place, _SUBJECTS[kind], name, body)
-            for place, (name, body) in enumerate(messages)
-        ]
-        receipts = {receipt.seq for receipt in await self._bus.publish(entries)}
-        return [place in receipts for place in range(len(messages))]
-
-    def _spooled(self, entry: Entry) -> str:
-        spool = self._spool
-        if spool is None or spool.size + 2 * len(entry.body) > self._setup.spool_bytes:
-            return "later"  # rather than drop what somebody was told is safe
-        spool.append(entry)
-        return "later" if spool.trouble else "spooled"
-
-    async def _drain(self) -> None:
-        while self._spool and (entries := self._spool.peek(_DRAIN_COUNT, _DRAIN_BYTES)):
-            kind = entries[0].kind
-            key = "trajectory_id" if kind is Kind.TRAJECTORY else "feedback_id"
-            named = [(_name_in(entry.body, key), entry.body) for entry in entries]
-            spoilt = next((place for place, (name, _) in enumerate(named) if name is None), None)
-            if spoilt == 0:
-                self._spool.remove(entries[:1])
-                log.error("a spooled message cannot be read", extra={"action": "alert"})
-                continue
-            entries = entries[:spoilt]
-            sent = await self._send(kind, [(name or "", body) for name, body in named[:spoilt]])
-            count = sent.index(False) if False in sent else len(sent)
-            self._spool.remove(entries[:count])
-            if count < len(entries):
-                return
-
-
 class Keeper:
     """Answers the gateway's questions, in order."""
 
     def __init__(self, setup: Setup, reader: asyncio.StreamReader) -> None:
         self._reader = reader
         self._redactor: Redactor = redactor_of(setup.settings)
+        self._bounds = bounds_of(setup.settings)
+        set_up_logging(self._redactor)
         self._redactor.text("warm up")
-        self._publisher = Publisher(setup)
+        self._publisher = Publisher(setup.nats_url, setup.spool, setup.spool_bytes)
         self._answers: asyncio.Queue[asyncio.Task[bytes]] = asyncio.Queue(_UNDER_WAY)
 
     async def run(self) -> None:
-        """Until there are no more questions."""
-        helpers = [asyncio.create_task(self._publisher.run()), asyncio.create_task(self._write())]
+        """Until there are no more questions, or something of it breaks."""
+        await helped(self._listen(), publisher=self._publisher.run(), writer=self._write())
+        await self._publisher.close()
+
+    async def _listen(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FIRST_SECONDS):
                 await self._publisher.connected.wait()
         while (asked := await read(self._reader)) is not None:
             kind, message = asked
-            work = self._episodes(message) if kind == EPISODES else self._word(message)
-            await self._answers.put(asyncio.create_task(work))
+            work = {EPISODES: self._episodes, WORD: self._word, BURY: self._bury}[kind]
+            await self._answers.put(begin(work(message)))
         await self._answers.join()
-        for helper in helpers:
-            helper.cancel()
 
     async def _write(self) -> None:
         while True:
@@ -165,43 +92,67 @@ class Keeper:
             sys.stdout.buffer.flush()
             self._answers.task_done()
 
+    # --- questions -------------------------------------------------------------------------------
+
     async def _episodes(self, batch: bytes) -> bytes:
-        kept: list[Kept | None] = []
-        cleaned: list[Clean] = []
-        for frame in read_batch(batch):
+        frames = read_batch(batch)
+        kept: dict[int, Kept] = {}
+        cleaned: dict[int, Clean] = {}
+        for place, frame in enumerate(frames):
             try:
-                cleaned.append(clean(frame, self._redactor))
-                kept.append(None)
+                cleaned[place] = clean(frame, self._redactor, self._bounds)
             except Rejected as error:
-                kept.append(Kept(frame.trajectory_id, "refused", error.detail))
-            except Exception as error:
-                log.exception("an episode cannot be recorded", extra={"action": "alert"})
-                told = f"Recording it broke down: {type(error).__name__}."
-                kept.append(Kept(frame.trajectory_id, "refused", told))
+                kept[place] = _refused(frame, error)
             await asyncio.sleep(0)  # the bus has to be heard between two of them
-        words = iter(await self._publisher.publish(Kind.TRAJECTORY, cleaned))
-        names = iter(cleaned)
-        return write_kept([each or Kept(next(names).name, next(words)) for each in kept])
+        words = await self._publisher.publish(Kind.TRAJECTORY, list(cleaned.values()))
+        for (place, message), word in zip(cleaned.items(), words, strict=True):
+            kept[place] = _kept(message, word)
+        refusals = [refusal_of(frames[p], each) for p, each in kept.items() if each.reason]
+        if "later" in await self._letters(refusals):  # then nothing is settled with them
+            kept = {p: Kept(k.trajectory_id, "later") if k.reason else k for p, k in kept.items()}
+        return write_kept([kept[place] for place in range(len(frames))])
 
     async def _word(self, raw: bytes) -> bytes:
         try:
-            cleaned = clean_feedback(raw, self._redactor)
+            cleaned = clean_feedback(raw, self._redactor, self._bounds)
         except Rejected as error:
-            return write_kept([Kept("", "refused", error.detail)])
-        except Exception as error:
-            log.exception("a word cannot be taken", extra={"action": "alert"})
-            return write_kept([Kept("", "refused", f"It broke down: {type(error).__name__}.")])
+            _noted(error)
+            return write_kept([Kept("", "refused", error.detail, error.reason)])
         words = await self._publisher.publish(Kind.FEEDBACK, [cleaned])
-        return write_kept([Kept(cleaned.name, words[0])])
+        return write_kept([_kept(cleaned, words[0])])
+
+    async def _bury(self, raw: bytes) -> bytes:
+        refusal = msgspec.msgpack.decode(raw, type=Refusal)
+        (word,) = await self._letters([refusal])
+        return write_kept([Kept(refusal.trajectory_id, word)])
+
+    async def _letters(self, refusals: Sequence[Refusal]) -> list[str]:
+        """Leave a dead letter of each; `later` only while there is no place for it at all."""
+        now = datetime.now(UTC)  # noqa: TID251 - a process of its own has a clock of its own
+        letters = [letter_of(refusal, now, self._redactor) for refusal in refusals]
+        words = await self._publisher.publish(Kind.DEAD, letters)
+        if "later" in words and not self._publisher.away:
+            log.error("no dead letter could be left", extra={"action": "no_letter"})
+            return ["lost" if word == "later" else word for word in words]
+        return words
 
 
-def _name_in(body: bytes, key: str) -> str | None:
-    """The id of a spooled message; None when the file was spoilt."""
-    try:
-        name = msgspec.json.decode(body)[key]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
-        return None
-    return name if isinstance(name, str) and name.isprintable() else None
+def _kept(message: Clean, word: str) -> Kept:
+    if word == "refused":
+        told = f"The message has {len(message.body)} bytes, which the bus does not take."
+        return Kept(message.name, word, told, Reason.TOO_LARGE)
+    return Kept(message.name, word)
+
+
+def _refused(frame: EpisodeFrame, error: Rejected) -> Kept:
+    _noted(error)
+    return Kept(frame.trajectory_id, "refused", error.detail, error.reason)
+
+
+def _noted(error: Rejected) -> None:
+    """What nobody foresaw is ours to mend."""
+    if error.__cause__ is not None:
+        log.error("%s", error, exc_info=error.__cause__, extra={"action": "unreadable"})
 
 
 async def read(reader: asyncio.StreamReader) -> tuple[bytes, bytes] | None:
@@ -218,11 +169,22 @@ async def serve() -> None:
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     asked = await read(reader)
-    if asked is not None:
+    if asked is None:
+        return
+    try:
         await Keeper(msgspec.msgpack.decode(asked[1], type=Setup), reader).run()
+    except Exception:
+        log.exception("the recorder broke", extra={"action": "broke"})
+        logging.shutdown()
+        os._exit(1)  # at once: a connection to the bus might not let go, and nothing here is lost
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Until there are no more questions. When something of it breaks, the log says what, and it ends."""
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     asyncio.run(serve())
+
+
+if __name__ == "__main__":
+    main()

@@ -17,23 +17,23 @@ from uuid import UUID
 
 import msgspec
 
-from upswing.adapters.children import Child
+from upswing.adapters.children import Child, NotStarted
 from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.traffic import Pins, TrafficBoard
 from upswing.config import Settings
 from upswing.errors import Rejected, Transient, UpswingError
+from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import Kept, read_kept, write_batch
 from upswing.gateway.plan import read_plan
 from upswing.gateway.ports import KeyRing
 from upswing.gateway.service import Gateway
-from upswing.gateway.tasks_service import ended
-from upswing.gateway_keeper import EPISODES, SETUP, WORD, Setup, question
+from upswing.gateway_keeper import BURY, EPISODES, SETUP, WORD, Setup, question
+from upswing.together import end, kept
 
 log = logging.getLogger(__name__)
 _TALLY_SECONDS = 1.0
 _ANEW_SECONDS = 3600.0
 """Until unchanged counts are told again: those of a gateway that is silent for a day are forgotten."""
-_AGAIN_SECONDS = 1.0
 _KEYS_SECONDS = 5.0
 """Until a key that was made or revoked is heard of."""
 _BELIEVED_SECONDS = 24 * 3600.0
@@ -43,9 +43,10 @@ _BELIEVED_SECONDS = 24 * 3600.0
 class ChildKeeper:
     """The gateway's keeper, in another process; started anew when it dies."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, module: str = "upswing.gateway_keeper") -> None:
+        """`module`: a test may have one that breaks."""
         greeting = question(SETUP, msgspec.msgpack.encode(setup))
-        self._child = Child("upswing.gateway_keeper", greeting)
+        self._child = Child(module, greeting)
 
     async def start(self) -> None:
         await self._child.start()
@@ -54,10 +55,18 @@ class ChildKeeper:
         await self._child.stop()
 
     async def keep(self, frames: list[bytes]) -> list[Kept]:
-        return read_kept(await self._child.ask(question(EPISODES, write_batch(frames))))
+        try:
+            return read_kept(await self._child.ask(question(EPISODES, write_batch(frames))))
+        except NotStarted as error:  # nobody died of them
+            log.warning("%s", error, extra={"action": "no_keeper"})
+            return [Kept("", "later") for _ in frames]
 
     async def say(self, feedback: bytes) -> Kept:
         return read_kept(await self._child.ask(question(WORD, feedback)))[0]
+
+    async def bury(self, refusal: Refusal) -> Kept:
+        told = question(BURY, msgspec.msgpack.encode(refusal))
+        return read_kept(await self._child.ask(told))[0]
 
 
 class GatewayProcess:
@@ -114,6 +123,11 @@ class GatewayProcess:
         self._drain_seconds = seconds
         await self._exits.aclose()
 
+    @property
+    def failed(self) -> asyncio.Event:
+        """Set when a part of the gateway is dead, so that this process has to end."""
+        return self.gateway.failed
+
     async def _drained(self) -> None:
         """Plans are followed to the end, and the last counts are told."""
         await self.gateway.stop(self._drain_seconds)
@@ -123,7 +137,7 @@ class GatewayProcess:
                 await board.put_tally(self.gateway.tally.written())
 
     async def _bus_away(self) -> None:
-        await ended(self._tasks)
+        await end(self._tasks)
         self.gateway.traffic.stop()  # a plan may have come meanwhile
         if self._board:
             await _hang_up(self._board.bus)
@@ -175,20 +189,7 @@ class GatewayProcess:
 
     def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """A part that fails is tried again: answers do not depend on any of them."""
-
-        async def again() -> None:
-            while True:
-                try:
-                    await work()
-                except Transient as error:
-                    log.warning("%s: %s", name, error, extra={"action": f"gateway_{name}"})
-                except Exception:  # a plan, counts or pins that broke must not stay away for ever
-                    log.exception("%s broke", name, extra={"action": "broke"})
-                else:
-                    return
-                await asyncio.sleep(_AGAIN_SECONDS)
-
-        self._tasks.append(asyncio.create_task(again(), name=name))
+        self._tasks.append(kept(work, name=name))
 
 
 async def _hang_up(bus: Bus) -> None:

@@ -28,6 +28,7 @@ from upswing.gateway.worker import redactor_of
 from upswing.gateway_runtime import GatewayProcess
 from upswing.logs import set_up_logging
 from upswing.running import read_running
+from upswing.together import begin, end
 
 log = logging.getLogger(__name__)
 READY = "Upswing's gateway answers at"
@@ -158,13 +159,23 @@ async def _serve(
         )
         sys.stdout.write(f"{READY} {url}\n")
         sys.stdout.flush()
-        await stop.wait()
+        broken = await _ended(stop, process.failed)
         log.info("draining", extra={"action": "draining"})
     finally:
         for name in _SIGNALS:
             loop.remove_signal_handler(name)
         await process.stop(arguments.drain)
-    return 0
+    return 1 if broken else 0
+
+
+async def _ended(stop: asyncio.Event, failed: asyncio.Event) -> bool:
+    """Wait until it is told to end, or a part of it is dead; which of them."""
+    waits = [begin(stop.wait()), begin(failed.wait())]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await end(waits)
+    return failed.is_set()
 
 
 if __name__ == "__main__":

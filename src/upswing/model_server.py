@@ -36,6 +36,7 @@ from upswing.running import write_private
 from upswing.serve.admin_service import is_local
 from upswing.serve.limits import Limits
 from upswing.serve.service import ModelServer
+from upswing.together import begin, end
 
 log = logging.getLogger(__name__)
 KEY = "UPSWING_MODEL_SERVER_KEY"
@@ -93,17 +94,17 @@ async def _answer(
             timeout_keep_alive=75, timeout_graceful_shutdown=_GOODBYE_SECONDS,
         )
     )  # fmt: skip
-    running = asyncio.create_task(server.serve(sockets=[port]))
-    listening = asyncio.create_task(server.ready.wait())
+    running, listening = begin(server.serve(sockets=[port])), begin(server.ready.wait())
+    stopping = begin(told.wait())
     try:
         await asyncio.wait({running, listening}, return_when=asyncio.FIRST_COMPLETED)
         if server.ready.is_set():
             _announce(port, options.ready_file)
-            await told.wait()
-            if not await app.drained(options.drain_seconds):
+            await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done() and not await app.drained(options.drain_seconds):
                 log.warning("requests were cut off", extra={"action": "drain_ran_out"})
     finally:
-        listening.cancel()
+        await end([listening, stopping])
         server.should_exit = True
         await running
 

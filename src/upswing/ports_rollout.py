@@ -165,6 +165,10 @@ class Leader:
     """When its plan last held, by the clock of ramps; None: never."""
 
 
+MOST_WITHDRAWN = 200
+"""Models that a plan names as withdrawn: nobody has an episode open with an older one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """How everything stands."""
@@ -173,6 +177,8 @@ class Rows:
     """Those that are not over, the oldest first; succeeded ones are not."""
     models: tuple[ModelRow, ...]
     """Those on their way, those that answer, and all that the rollouts name."""
+    withdrawn: tuple[str, ...] = ()
+    """Names of the newest that were rolled back, aborted or retired; at most `MOST_WITHDRAWN`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from upswing.proving_claims import Claims, Lost
 from upswing.proving_keeper import Keeper, KeepsFiles
 from upswing.proving_suites import ReadsProduction, Repertoire, held_out_task
 from upswing.redact import Redactor
+from upswing.together import begin
 from upswing.validate.metrics import ValidateMetrics
 from upswing.validate.moves import Message, RunsCode
 from upswing.validate.pin import pin
@@ -243,7 +244,7 @@ class Proving:
 
     def _begin(self, row: ValidationRow) -> _Under:
         progress: dict[str, Progress] = {}
-        task = asyncio.create_task(self._go(row, progress), name=f"validation {row.run_id}")
+        task = begin(self._go(row, progress), name=f"validation {row.run_id}")
         task.add_done_callback(_heard)
         self._under[row.run_id] = _Under(row, task, progress)
         return self._under[row.run_id]

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from upswing.adapters.sql.validations import Validations
 from upswing.contracts.validation import ValidationReport
 from upswing.errors import Transient
+from upswing.together import aside
 
 log = logging.getLogger(__name__)
 LEASE = timedelta(seconds=45)
@@ -60,7 +61,7 @@ class Claims:
     @contextlib.asynccontextmanager
     async def held(self, run_id: str) -> AsyncIterator[None]:
         """Keep it while this lasts; then anybody may have it that is not done."""
-        beating = asyncio.create_task(self._beat(run_id), name=f"hold {run_id}")
+        beating = aside(self._beat(run_id), name=f"hold {run_id}")
         try:
             yield
         finally:

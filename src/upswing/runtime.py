@@ -43,6 +43,8 @@ from upswing.collect.service import Collector, Intake
 from upswing.collect.steps_service import StepwiseDoor
 from upswing.config import Settings, Surroundings
 from upswing.contracts.topics import (
+    DEAD_GATEWAY,
+    DEADS,
     FEEDBACK,
     FEEDBACKS,
     ROLES,
@@ -62,6 +64,7 @@ from upswing.http.judging import Judging
 from upswing.http.operations import Operations
 from upswing.http.training import Training
 from upswing.http.validation import Validation
+from upswing.letters import Letters
 from upswing.looking import Looking, Takers, make_redactor
 from upswing.outbox import Relay
 from upswing.redact import Redactor
@@ -266,6 +269,8 @@ class Loop:
             with contextlib.suppress(Transient):
                 await collector.look_back()
             self._run(f"collect {stream}", collector.run)
+        letters = self.bus.pull(DEADS, DEAD_GATEWAY, "letters")
+        self._run("letters", Letters(letters, self.store, metrics.refused).run)
         self._run("relay", self.relay.run)
         self._run("nudge", self._nudge)
         await self._start_upkeep()

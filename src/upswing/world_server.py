@@ -14,6 +14,7 @@ from typing import Any
 
 from upswing.front import Front
 from upswing.http.worlds import WorldDoor
+from upswing.together import begin
 from upswing.worlds.agentgym_sessions import Limits, Sessions
 from upswing.worlds.world import World
 
@@ -42,8 +43,8 @@ async def serve(
     """Answer until it is told to stop, by `told` or else by a signal; `ready` hears the URL."""
     door = WorldDoor(Sessions(world, options.limits), time.monotonic)
     front = Front(door.routes(), _NoKeys(), options.host, options.port)
-    stop = asyncio.create_task((told or _told_to_stop()).wait())
-    running = asyncio.create_task(front.run())
+    stop = begin((told or _told_to_stop()).wait())
+    running = begin(front.run())
     ready(front.url)
     try:
         await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)

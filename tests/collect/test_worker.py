@@ -1,6 +1,7 @@
 """The child that looks at messages: it answers in order, and its death is nobody else's."""
 
 import asyncio
+import contextlib
 import io
 import os
 import signal
@@ -96,3 +97,40 @@ async def test_a_full_child_makes_its_askers_wait_and_still_answers_all():
     told = await asyncio.gather(*(children.ask(question("t", big)) for _ in range(14)))
     await children.stop()
     assert all(isinstance(VERDICTS.decode(each), Passed) for each in told)
+
+
+@pytest.mark.live
+async def test_one_that_says_nothing_is_ended_and_the_next_is_answered(caplog):
+    child = Child(MODULE, GREETING, silence_seconds=5.0)
+    await child.start()
+    try:
+        await child.ask(question("t", raw(trajectory())))
+        pid = child._process.pid
+        child._silence = 0.3
+        os.kill(pid, signal.SIGSTOP)
+        asked = [child.ask(question("t", raw(trajectory()))) for _ in range(3)]
+        results = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 10)
+        assert {str(result) for result in results} == {
+            "The worker said nothing for 0.3 s and is started anew."
+        }
+        assert "said nothing for 0.3 s and is ended" in caplog.text
+        await until(lambda: not alive(pid))
+        child._silence = 30.0
+        answer = VERDICTS.decode(await child.ask(question("t", raw(trajectory()))))
+        assert isinstance(answer, Passed)
+    finally:
+        await child.stop()
+
+
+@pytest.mark.live
+async def test_one_that_speaks_unasked_is_ended_and_that_is_logged(caplog):
+    child = Child("tests.collect.unasked", GREETING)
+    await child.start()
+    try:
+        pid = child._process.pid
+        with contextlib.suppress(Transient):
+            await asyncio.wait_for(child.ask(question("t", b"{}")), 20)
+        await until(lambda: "It answers what nobody has asked." in caplog.text)
+        await until(lambda: not alive(pid))
+    finally:
+        await child.stop()

@@ -581,3 +581,26 @@ async def test_too_few_own_tasks_and_the_log_have_to_agree(ground, improvement, 
     controller = await ground.started()
     await controller.admit()
     assert ground.state(name) == state
+
+
+async def test_who_was_taken_back_or_has_retired_is_withdrawn_and_who_stands_by_is_not(ground):
+    controller = await ground.started()
+    assert ground.plan.withdrawn == ()
+    names = []
+    for version in (1, 2, 3):
+        names.append(ground.trained(version))
+        await controller.admit()
+        await controller.set_traffic(names[-1], 100.0, "ann")
+    first, second, third = names
+    assert (ground.plan.baseline.model_id, ground.state(second)) == (third, "retired")
+    assert ground.plan.withdrawn == (first,), "the second stands by for the third"
+    await controller.rollback(None, "ann")
+    assert (ground.plan.baseline.model_id, ground.plan.withdrawn) == (second, (third,))
+    again = await ground.started(holder="two")
+    assert ground.plan.withdrawn == (third,), "the rows say so, whoever leads"
+    await again.rollback(None, "ann")
+    assert (ground.plan.baseline.model_id, ground.plan.withdrawn) == (first, (second, third))
+    ground.improvement = -0.1
+    fourth = ground.trained(4)
+    await again.admit()
+    assert (ground.state(fourth), ground.plan.withdrawn) == ("aborted", (second, third, fourth))

@@ -305,3 +305,20 @@ async def test_a_crowd_of_complaints_about_nothing_pushes_the_oldest_out(store, 
     assert (len(seen.aside), seen.aside[0], seen.aside[-1]) == (MOST_ASIDE, 3, MOST_ASIDE + 2)
     again = await rollouts.complaints_after(seen.upto, ["m-1"], aside=seen.aside)
     assert again.aside == seen.aside
+
+
+async def test_who_is_withdrawn_is_told_the_newest_first_and_not_without_end(both, monkeypatch):
+    for rows in both:
+        fence, _ = await rows.take_over("one", NOW)
+        states = ("rolled_back", "aborted", "retired", "failed", "deployed", "trained")
+        for state in states:
+            await rows.commit(fence, change(newcomer=NewModel(state, "tiny", f"/models/{state}")))
+            if state != "trained":
+                await rows.commit(fence, change(models=(ModelMove(state, state, ("trained",)),)))
+        assert (await rows.standing()).withdrawn == ("retired", "aborted", "rolled_back")
+        await rows.commit(fence, change(models=(ModelMove("retired", "canary", ("retired",)),)))
+        assert (await rows.standing()).withdrawn == ("aborted", "rolled_back")
+        for place in ("adapters.memory", "adapters.sql.rollouts"):
+            monkeypatch.setattr(f"upswing.{place}.MOST_WITHDRAWN", 1)
+        assert (await rows.standing()).withdrawn == ("aborted",)
+        monkeypatch.undo()

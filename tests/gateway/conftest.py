@@ -26,7 +26,7 @@ class ListKeeper:
     """The keeper's twin: cleans in this process and puts into lists what would be published."""
 
     def __init__(self):
-        self.trajectories, self.feedback = [], []
+        self.trajectories, self.feedback, self.buried = [], [], []
         self.away = False
 
     async def keep(self, frames):
@@ -38,7 +38,7 @@ class ListKeeper:
         try:
             self.trajectories.append(json.loads(clean(frame, REDACTOR).body))
         except Rejected as error:
-            return Kept(frame.trajectory_id, "refused", error.detail)
+            return Kept(frame.trajectory_id, "refused", error.detail, error.reason)
         return Kept(frame.trajectory_id, "published")
 
     async def say(self, feedback):
@@ -46,6 +46,10 @@ class ListKeeper:
             return Kept("", "later")
         self.feedback.append(json.loads(clean_feedback(feedback, REDACTOR).body))
         return Kept("", "published")
+
+    async def bury(self, refusal):
+        self.buried.append(refusal)
+        return Kept(refusal.trajectory_id, "published")
 
 
 class Handle:

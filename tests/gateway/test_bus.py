@@ -21,8 +21,8 @@ from upswing.adapters.nats.traffic import TALLY_SECONDS, TrafficBoard, make_buck
 from upswing.contracts.topics import FEEDBACKS
 from upswing.gateway.limits import Limits
 from upswing.gateway.plan import write_plan
-from upswing.gateway.tasks_service import ended
 from upswing.gateway_runtime import GatewayProcess
+from upswing.together import end
 
 pytestmark = pytest.mark.live
 SECRET = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3fG5hJ7k"
@@ -334,5 +334,5 @@ async def test_a_task_that_misses_its_end_is_told_again():
     task = asyncio.create_task(stubborn())
     await asyncio.sleep(0)
     async with asyncio.timeout(10):
-        await ended([task])
+        await end([task])
     assert task.cancelled()

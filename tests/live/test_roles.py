@@ -27,6 +27,7 @@ MAY = {
     "agent.rl.model.deployed.v1": ({DEPLOYER}, {AGENT, TRAINER, READER}),
     "agent.rl.feedback.v1": ({AGENT, COLLECTOR, GATEWAY}, {COLLECTOR, REWARDER, READER}),
     "agent.rl.dead.collect": (STAGES, STAGES | {READER}),
+    "agent.rl.dead.gateway": (STAGES | {GATEWAY}, STAGES | {READER}),
     "agent.rl.training.status.request": ({AGENT, DEPLOYER, READER}, {TRAINER}),
     "agent.rl.stored": (STAGES, STAGES),
     "agent.rl.somewhere.else": (set(), set()),

@@ -358,3 +358,20 @@ def test_a_rejected_draft_says_why(make, loop):
     assert recorder.stats.last_error == str(
         Rejected("schema", "A trajectory needs at least one step, each an object.")
     )
+
+
+def test_the_thread_outlives_a_fault_in_its_own_handling_of_faults(make, loop, monkeypatch, caplog):
+    recorder = make()
+    thread, faults = recorder._worker, iter([1, 2])
+
+    def odd(*_):
+        if next(faults, None):
+            raise RuntimeError("odd")
+
+    sound = thread._spool.sync
+    monkeypatch.setattr(thread, "_look_around", odd)
+    monkeypatch.setattr(thread._spool, "sync", lambda: (odd(), sound()))
+    say(recorder, "after all")
+    assert recorder.flush(10)
+    assert thread._thread.is_alive()
+    assert "the recorder broke" in caplog.text

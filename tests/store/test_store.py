@@ -127,6 +127,17 @@ async def test_dead_letters_are_kept_and_announced(store):
     assert (await store.dead_letter(str(letter.dead_id))).replayed == NOW
 
 
+async def test_a_dead_letter_that_was_heard_on_the_bus_is_kept_once_and_not_said_again(store):
+    letter = DeadLetter(
+        dead_id=uuid.uuid4(), timestamp=NOW, subject="s", reason="too_large", detail="d", deliveries=1
+    )  # fmt: skip
+    for _ in range(2):
+        await store.bury(letter, stage="gateway", heard=True)
+    (found,) = await store.dead()
+    assert (found.stage, found.letter) == ("gateway", letter)
+    assert await store.outbox() == []
+
+
 async def test_attempts_that_never_ended_are_counted(store):
     assert [await store.begin_attempt("S", 5) for _ in range(3)] == [0, 1, 2]
     await store.end_attempt("S", 5)

@@ -2,7 +2,8 @@
 
 Each child answers in the order it was asked, so a queue of waiting callers is all there is to
 know. When a child dies, those who wait for it are told to try again later, and another takes its
-place: whoever asked from the bus counts the deaths (see `collect.service`).
+place: whoever asked from the bus counts the deaths (see `collect.service`). A child that is asked
+and says nothing for too long is ended, so nobody waits for ever.
 """
 
 from __future__ import annotations
@@ -16,24 +17,38 @@ from collections.abc import Sequence
 
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Transient
+from upswing.together import aside
 
 log = logging.getLogger(__name__)
 _IN_FLIGHT_BYTES = 16 * 1024 * 1024
 """What may be on its way to one child; beyond it, callers wait their turn."""
+SILENCE_SECONDS = 60.0
+"""Between two answers of a child that is asked. The longest message takes a few seconds."""
+_DIED = "The worker died while it looked at this message."
+
+
+class NotStarted(Transient):
+    """The system has no room for another process: nobody has looked at the message."""
 
 
 class Child:
     """One child process, restarted when it dies."""
 
-    def __init__(self, module: str, greeting: bytes) -> None:
+    def __init__(
+        self, module: str, greeting: bytes, *, silence_seconds: float = SILENCE_SECONDS
+    ) -> None:
         self._module = module
         self._greeting = greeting
+        self._silence = silence_seconds
+        self._heard = 0.0
+        """When it last answered, or was asked after it had answered everything."""
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: deque[asyncio.Future[bytes]] = deque()
         self._reader: asyncio.Task[None] | None = None
         self._room = asyncio.Event()
         self._room.set()
         self._starting = asyncio.Lock()
+        self._why = _DIED
         self.bytes_in_flight = 0
         self.deaths = 0
 
@@ -41,17 +56,22 @@ class Child:
         async with self._starting:
             if self._process is not None and self._process.returncode is None:
                 return
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", self._module,
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                preexec_fn=die_with_parent, start_new_session=True,
-            )  # fmt: skip
+            if self._reader is not None:  # it has to see that the last child is gone
+                await asyncio.wait({self._reader})
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-m", self._module,
+                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                    preexec_fn=die_with_parent, start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                raise NotStarted(f"The worker cannot be started: {error}.") from None
             assert self._process.stdin is not None  # noqa: S101 - we asked for a pipe
             self._process.stdin.write(self._greeting)
-            self._reader = asyncio.create_task(self._read(self._process))
+            self._reader = aside(self._read(self._process), name=f"answers of {self._module}")
 
     async def ask(self, question: bytes) -> bytes:
-        """The child's answer; `Transient` when it died before it could give one."""
+        """The child's answer; `Transient` when it died or was silent before it could give one."""
         while self.bytes_in_flight > _IN_FLIGHT_BYTES:
             self._room.clear()
             await self._room.wait()
@@ -61,14 +81,37 @@ class Child:
         if process is None or process.stdin is None:
             raise Transient("The worker is not running.")
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        if not self._waiting:
+            self._heard = _now()
         self._waiting.append(answer)
         self.bytes_in_flight += len(question)
         try:
             process.stdin.write(question)
-            return await answer
+            return await self._answered(answer, process)
         finally:
+            answer.cancel()  # nobody waits for it any more
             self.bytes_in_flight -= len(question)
             self._room.set()
+
+    async def _answered(
+        self, answer: asyncio.Future[bytes], process: asyncio.subprocess.Process
+    ) -> bytes:
+        """Wait as long as the child answers anybody; one that answers nobody is ended."""
+        while not answer.done():
+            left = self._heard + self._silence - _now()
+            if left <= 0:
+                if process is self._process:
+                    log.error(
+                        "%s said nothing for %g s and is ended", self._module, self._silence,
+                        extra={"action": "worker_silent"},
+                    )  # fmt: skip
+                    self._why = (
+                        f"The worker said nothing for {self._silence:g} s and is started anew."
+                    )
+                _kill(process)
+                return await answer
+            await asyncio.wait({answer}, timeout=left)
+        return answer.result()
 
     async def stop(self) -> None:
         process = self._process  # the reader forgets it as soon as the child is gone
@@ -78,11 +121,10 @@ class Child:
             try:
                 await asyncio.wait_for(process.wait(), 2)
             except TimeoutError:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+                _kill(process)
                 await process.wait()
         if self._reader:
-            await self._reader
+            await asyncio.wait({self._reader})
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None  # noqa: S101 - we asked for a pipe
@@ -91,14 +133,19 @@ class Child:
             while True:
                 size = int.from_bytes(await process.stdout.readexactly(4), "big")
                 answer = await process.stdout.readexactly(size)
-                future = waiting.popleft()
-                if not future.done():
-                    future.set_result(answer)
-        except (asyncio.IncompleteReadError, ConnectionError, BrokenPipeError):
+                self._heard = _now()
+                _tell(waiting, answer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # it has ended
+        except BaseException:  # it speaks unasked, say: nobody hears it any more
+            _kill(process)
+            raise
+        finally:
             self._died(waiting)
 
     def _died(self, waiting: deque[asyncio.Future[bytes]]) -> None:
         self._process, self._waiting = None, deque()
+        why, self._why = self._why, _DIED
         if waiting:
             self.deaths += 1
             log.warning(
@@ -108,7 +155,24 @@ class Child:
             )
         for future in waiting:
             if not future.done():
-                future.set_exception(Transient("The worker died while it looked at this message."))
+                future.set_exception(Transient(why))
+
+
+def _tell(waiting: deque[asyncio.Future[bytes]], answer: bytes) -> None:
+    if not waiting:
+        raise RuntimeError("It answers what nobody has asked.")
+    future = waiting.popleft()
+    if not future.done():
+        future.set_result(answer)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
 
 
 class Children:

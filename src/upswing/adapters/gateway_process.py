@@ -17,11 +17,13 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from upswing.adapters.listening import bound
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Transient, UpswingError
+from upswing.together import aside, kept
 
 log = logging.getLogger(__name__)
 _START_SECONDS = 60.0
@@ -79,7 +81,7 @@ class GatewayChild:
         except BaseException:
             await self.stop()
             raise
-        self._watch = asyncio.create_task(self._keep_alive(self._listener))
+        self._watch = kept(partial(self._keep_alive, self._listener), name="gateway")
         host, port = self._listener.getsockname()[:2]
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -113,7 +115,7 @@ class GatewayChild:
         )  # fmt: skip
         assert process.stdout is not None  # noqa: S101 - we asked for pipes
         assert process.stderr is not None  # noqa: S101
-        self._words = asyncio.create_task(self._forward(process.stderr))
+        self._words = aside(self._forward(process.stderr), name="words of the gateway")
         try:
             async with asyncio.timeout(_START_SECONDS):
                 if await process.stdout.readline():

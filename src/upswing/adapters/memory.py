@@ -16,6 +16,7 @@ from upswing.errors import Conflict, Reason, Rejected, Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import (
     MOST_ASIDE,
+    MOST_WITHDRAWN,
     Audit,
     Change,
     Complaints,
@@ -37,6 +38,7 @@ from upswing.ports_rollout import (
 Pause = Callable[[str], Awaitable[None]]
 _OVER = {"rolled_back", "replaced", "cancelled"}
 _ON_THEIR_WAY = {"trained", "validating", "passed", "canary", "deployed"}
+_WITHDRAWN = {"rolled_back", "aborted", "retired"}
 
 
 async def at_once(_: str) -> None:
@@ -95,7 +97,13 @@ class MemoryRollouts:
             for row in self.registry.values()
             if row.state in _ON_THEIR_WAY or row.model_id in named
         ]
-        return Rows(live, tuple(sorted(models, key=lambda row: row.version)))
+        gone = [row for row in self.registry.values() if row.state in _WITHDRAWN]
+        gone.sort(key=lambda row: row.version, reverse=True)
+        return Rows(
+            live,
+            tuple(sorted(models, key=lambda row: row.version)),
+            tuple(row.model_id for row in gone[:MOST_WITHDRAWN]),
+        )
 
     async def history(self, limit: int = 100) -> Sequence[RolloutRow]:
         return list(self.rollouts.values())[::-1][:limit]

@@ -23,6 +23,7 @@ from typing import Any
 from upswing.adapters.engines.choosing import Wish
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
+from upswing.together import aside, kept
 
 log = logging.getLogger(__name__)
 _START_SECONDS = 600.0
@@ -80,7 +81,7 @@ class ModelProcess:
             raise Misuse(str(error)) from None
         with contextlib.suppress(OSError):  # without it, the next start takes any port
             (self._folder / "port").write_text(str(self.port))
-        self._watch = asyncio.create_task(self._keep_alive(), name="model server")
+        self._watch = kept(self._keep_alive, name="model server")
         return self.url
 
     async def stop(self) -> None:
@@ -124,7 +125,7 @@ class ModelProcess:
         while line := await process.stdout.readline():
             word, _, url = line.decode(errors="replace").strip().partition(" ")
             if word == "ready":
-                self._ears = asyncio.create_task(_hear_out(process.stdout))
+                self._ears = aside(_hear_out(process.stdout), name="words of the model server")
                 return int(url.rpartition(":")[2])
         await process.wait()
         raise Transient(f"The model server did not start: {self._last_words()}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import resource
 import signal
@@ -23,16 +24,19 @@ from upswing.adapters.processes import die_with_parent
 from upswing.train.report import DECODER, Report
 from upswing.train.spec import JobSpec
 
+log = logging.getLogger(__name__)
 _LONGEST_LINE = 1024 * 1024
+_GOODBYE_SECONDS = 60.0
+"""For a child that has said its last word."""
 _TAIL = 8000
 
 
 class TrainingProcess:
     """One attempt at one job, running."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, words: Path) -> None:
         self._process = process
-        self._log = log
+        self._log = words
         self.pid = process.pid
 
     async def report(self) -> Report | None:
@@ -44,8 +48,14 @@ class TrainingProcess:
         return None
 
     async def ended(self) -> int:
-        """Its exit code; negative: the signal that ended it."""
-        return await self._process.wait()
+        """Its exit code; negative: the signal that ended it. One that hung up and stays is ended."""
+        try:
+            async with asyncio.timeout(_GOODBYE_SECONDS):
+                return await self._process.wait()
+        except TimeoutError:
+            log.warning("a training child hung up and did not end", extra={"action": "child_stays"})
+            await self.kill()
+            return await self._process.wait()
 
     async def kill(self) -> None:
         """End the whole group, also when it is stopped or deaf."""
@@ -63,15 +73,15 @@ class TrainingProcess:
 
 async def launch(folder: Path, spec: JobSpec) -> TrainingProcess:
     """Start the child of `job.json` in this folder."""
-    log = folder / "child.log"
-    with log.open("wb") as errors:
+    words = folder / "child.log"
+    with words.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
             *_command(folder, spec.processes),
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=errors,
             env=_environment(spec), preexec_fn=_limited(spec.memory_bytes), start_new_session=True,
             limit=_LONGEST_LINE,
         )  # fmt: skip
-    return TrainingProcess(process, log)
+    return TrainingProcess(process, words)
 
 
 def _command(folder: Path, processes: int) -> Sequence[str]:

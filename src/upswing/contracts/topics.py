@@ -48,11 +48,13 @@ TRAINING_STATUS = "agent.rl.training.status.v1"
 MODEL_DEPLOYED = "agent.rl.model.deployed.v1"
 FEEDBACK = "agent.rl.feedback.v1"
 DEAD = "agent.rl.dead.>"
+DEAD_GATEWAY = "agent.rl.dead.gateway"
 STATUS_ENQUIRY = "agent.rl.training.status.request"
 STORED = "agent.rl.stored"
 TRAJECTORIES = "RL_TRAJECTORIES"
 FEEDBACKS = "RL_FEEDBACK"
 TRAINING = "RL_TRAINING"
+DEADS = "RL_DEAD"
 
 _MONTH, _WEEK = timedelta(days=30), timedelta(days=7)
 STREAMS = (
@@ -63,7 +65,7 @@ STREAMS = (
     Stream(TRAINING, (TRAINING_REQUEST, TRAINING_STATUS), _WEEK, 10_000),
     Stream("RL_MODELS", (MODEL_DEPLOYED,), _MONTH, 100_000),
     Stream(FEEDBACKS, (FEEDBACK,), _MONTH, 1_000_000),
-    Stream("RL_DEAD", (DEAD,), _MONTH, 100_000),
+    Stream(DEADS, (DEAD,), _MONTH, 100_000),
 )
 
 _STAGES = ("collector", "rewarder", "trainer", "deployer")
@@ -119,10 +121,18 @@ TOPICS = (
     Topic(
         DEAD,
         DeadLetter,
-        "RL_DEAD",
+        DEADS,
         _STAGES,
         ("reader", *_STAGES),
         "What could not be taken, redacted, with the reason.",
+    ),
+    Topic(
+        DEAD_GATEWAY,
+        DeadLetter,
+        DEADS,
+        ("gateway", *_STAGES),
+        ("reader", *_STAGES),
+        "Episodes that a gateway could not record; the loop keeps them with its own dead letters.",
     ),
     Topic(
         STATUS_ENQUIRY,

@@ -3,6 +3,7 @@
     baseline   ──────────────────────────────── everybody else
     candidates ── share of the new episodes ──┐
     lease_until ── when it has passed, the baseline answers alone
+    withdrawn ─── answer nobody: whoever asks for one gets the baseline
 
 The controller writes the plan, an operator may; the gateway only reads it.
 """
@@ -67,6 +68,8 @@ class Plan(msgspec.Struct, frozen=True):
     """The store whose rows it follows from; without one, nobody says."""
     written: Annotated[datetime, Meta(tz=True)] | None = None
     """When, in real time: a plan that is kept up is written every ten seconds."""
+    withdrawn: tuple[Annotated[str, _NAME], ...] = ()
+    """Models that were rolled back, aborted or retired, as far as somebody may still ask for them."""
 
     def models(self) -> tuple[Model, ...]:
         return (self.baseline, *(candidate.model for candidate in self.candidates))
@@ -113,6 +116,8 @@ def check_plan(plan: Plan) -> Plan:
     ids = [model.model_id for model in plan.models()]
     if len(set(ids)) < len(ids):
         raise Rejected(Reason.SCHEMA, f"A model stands twice in the plan: {', '.join(ids)}.")
+    if both := set(ids).intersection(plan.withdrawn):
+        raise Rejected(Reason.SCHEMA, f"{', '.join(sorted(both))} cannot answer and be withdrawn.")
     return plan
 
 

@@ -33,7 +33,7 @@ from upswing.errors import Transient
 from upswing.logs import set_up_logging
 from upswing.running import Running
 from upswing.runtime import Address, Loop, now
-from upswing.together import end
+from upswing.together import aside, begin, end
 from upswing.worlds.crowd_service import Crowd
 from upswing.worlds.known import world_of
 
@@ -156,8 +156,8 @@ async def _interruptible() -> AsyncIterator[asyncio.Event]:
 
 async def _first_of(work: Any, stopped: asyncio.Event, failed: asyncio.Event) -> bool:
     """Whether the work came to its end before anything stopped it; its error is raised."""
-    ends = [asyncio.create_task(stopped.wait()), asyncio.create_task(failed.wait())]
-    task = asyncio.create_task(work) if work is not None else None
+    ends = [begin(stopped.wait()), begin(failed.wait())]
+    task = begin(work) if work is not None else None
     try:
         await asyncio.wait([*ends, *([task] if task else [])], return_when="FIRST_COMPLETED")
         if task and task.done():
@@ -205,7 +205,7 @@ async def _looked_at(
                     kept_at, known = view.second, news
                 await asyncio.sleep(_LOOK_SECONDS)
 
-    looking = asyncio.create_task(look(), name="look")
+    looking = aside(look(), name="look")
     try:
         yield lambda: round(peak[0], 2) or None
     finally:

@@ -34,6 +34,7 @@ _JOB_ENDED = frozenset({"completed", "failed", "cancelled"})
 _ON_ITS_WAY = frozenset({"trained", "validating", "passed", "canary"})
 _REFUSED = frozenset({"failed", "undecided", "aborted", "rolled_back", "retired"})
 _WORTHLESS = "sabotage-"
+_MAKING_SECONDS = 600.0
 _PACES = {"full": 0.0, "ramp": 1.0, "idle": 2.5}
 """Seconds that agents rest between rounds: training and validating need the processors too."""
 _SLOW = 4
@@ -278,7 +279,10 @@ async def _worthless(base: str, bases: Path, out: Path, made: datetime) -> str:
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
-        said, complaint = await process.communicate()
+        async with asyncio.timeout(_MAKING_SECONDS):
+            said, complaint = await process.communicate()
+    except TimeoutError:
+        raise Transient(f"The worthless model was not made in {_MAKING_SECONDS:.0f} s.") from None
     finally:
         if process.returncode is None:
             process.kill()

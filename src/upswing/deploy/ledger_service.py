@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -35,7 +35,7 @@ from upswing.deploy.announce import Word, announcement, word_of
 from upswing.deploy.events import Outage
 from upswing.deploy.journal import STAGE, Inputs, Stepped, decide, kind_of
 from upswing.deploy.metrics import DeployMetrics
-from upswing.deploy.moves import model_moves
+from upswing.deploy.moves import model_moves, standby
 from upswing.deploy.policy import DeployPolicy
 from upswing.deploy.reading_service import begun_anew, readable
 from upswing.deploy.record import Record, Tallies, note_share
@@ -195,7 +195,7 @@ class Ledger:
         row = await self.world.store.model(model_id)
         if row is not None:
             models = {**self.standing.models, model_id: row}
-            self.standing = Standing(self.base, self.standing.rollouts, models)
+            self.standing = replace(self.standing, models=models)
         return row
 
     async def record(self, rollout_id: str) -> Record:
@@ -382,7 +382,7 @@ class Ledger:
             raise Unserved(f"{standing.baseline} is to answer, and no server has it yet.")
         plan = plan_of(
             standing, self.served, fence=self.fence, version=self._version,
-            lease_until=self.world.wall() + LEASE,
+            lease_until=self.world.wall() + LEASE, standing_by=_stands_by(standing),
         )  # fmt: skip
         if renew or self._plan is None or _essence(plan) != _essence(self._plan):
             self._version += 1
@@ -436,6 +436,14 @@ def _find(standing: Standing, rollout_id: str) -> Rollout | None:
     return next((each for each in standing.rollouts if each.rollout_id == rollout_id), None)
 
 
+def _stands_by(standing: Standing) -> str:
+    """Who answers when the promoted model is taken back."""
+    if standing.promoted is None:
+        return ""
+    behind = standby(standing, standing.promoted)
+    return behind if isinstance(behind, str) else behind.model_id
+
+
 def _essence(plan: Plan) -> tuple[object, ...]:
     leased = plan.lease_until is not None
-    return plan.rollout, plan.baseline, plan.candidates, leased, plan.operator
+    return plan.rollout, plan.baseline, plan.candidates, leased, plan.operator, plan.withdrawn

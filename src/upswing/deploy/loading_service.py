@@ -21,6 +21,7 @@ from typing import Generic, TypeVar
 from upswing.contracts.traffic import Model as Served
 from upswing.deploy.ledger_service import Ledger
 from upswing.errors import Transient
+from upswing.together import begin
 
 T = TypeVar("T")
 LOAD_PATIENCE = 3.0
@@ -121,7 +122,7 @@ class Loads:
         """The load that is under way, or has failed and nobody knows; else a new one."""
         task = self._tasks.get(model_id)
         if task is None or (task.done() and not _failure(task)):
-            task = asyncio.create_task(self._ledger.ensure(model_id), name=f"load {model_id}")
+            task = begin(self._ledger.ensure(model_id), name=f"load {model_id}")
             task.add_done_callback(self._heard)
             self._tasks[model_id] = task
         return task

@@ -6,6 +6,7 @@ The rollouts are the truth, and the plan is a function of them:
     ramping, paused     ─▶ candidates, the one that ramps first
     ramping             ─▶ a lease: without its controller nobody watches it, so it gets no traffic
     nothing but paused  ─▶ no lease: an operator's word does not run out
+    rolled back, aborted, retired ─▶ withdrawn: answers nobody; who stands by may end what it began
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import msgspec
 from upswing.contracts.traffic import Candidate, Plan
 from upswing.contracts.traffic import Model as Served
 from upswing.deploy.rollout import Rollout
-from upswing.deploy.states import ACTIVE, OVER, Model
+from upswing.deploy.states import ACTIVE, OVER, WITHDRAWN, Model
 from upswing.deploy.states import Rollout as State
 from upswing.ports import ModelRow
 from upswing.ports_rollout import ModelMove, RolloutRow, Rows
@@ -48,6 +49,8 @@ class Standing:
     base: str
     rollouts: tuple[Rollout, ...] = ()
     models: Mapping[str, ModelRow] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    """Names of models that were withdrawn, by the rows."""
 
     @property
     def promoted(self) -> Rollout | None:
@@ -99,6 +102,13 @@ class Standing:
     def taken(self) -> float:
         return math.fsum(each.share for each in self.active)
 
+    @property
+    def withdrawn(self) -> frozenset[str]:
+        """Who may answer nobody; a change that no row knows yet counts."""
+        known = {name: row.state in WITHDRAWN for name, row in self.models.items()}
+        named = {*self.gone, *(name for name, gone in known.items() if gone)}
+        return frozenset(name for name in named if known.get(name, True))
+
     def of(self, model_id: str) -> Rollout | None:
         """The rollout of a model that is on its way, or all of the traffic."""
         live = {State.QUEUED, State.AWAITING, State.PROMOTED, *ACTIVE}
@@ -124,6 +134,7 @@ def standing_of(rows: Rows, base: str) -> Standing:
         base,
         tuple(decoded(row) for row in rows.rollouts),
         {row.model_id: row for row in rows.models},
+        rows.withdrawn,
     )
 
 
@@ -138,22 +149,23 @@ def after_change(
     for move in moves:
         if move.model_id in models:
             models[move.model_id] = replace(models[move.model_id], state=move.state)
-    return Standing(standing.base, live, models)
+    return replace(standing, rollouts=live, models=models)
 
 
 def baseline_alone(standing: Standing) -> Standing:
     """As if no candidate had traffic."""
     rest = tuple(each for each in standing.rollouts if each.state not in ACTIVE)
-    return Standing(standing.base, rest, standing.models)
+    return replace(standing, rollouts=rest)
 
 
 def plan_of(
     standing: Standing, served: Mapping[str, Served], *, fence: int, version: int,
-    lease_until: datetime,
+    lease_until: datetime, standing_by: str = "",
 ) -> Plan:  # fmt: skip
     """The plan.
 
     A candidate that nobody serves is left out; without a served baseline there is no plan (KeyError).
+    `standing_by` is the baseline before this one: what began with it may end with it.
     """
     candidates = tuple(
         Candidate(served[each.model_id], each.share)
@@ -170,6 +182,12 @@ def plan_of(
         lease_until=lease_until if leased else None,
         operator=bool(candidates) and not leased,
         version=version,
+        withdrawn=tuple(
+            sorted(
+                standing.withdrawn
+                - {standing.baseline, standing_by, *(each.model_id for each in standing.active)}
+            )
+        ),
     )
 
 

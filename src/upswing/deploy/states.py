@@ -96,6 +96,8 @@ FIRST: tuple[Model, Rollout] = (Model.TRAINED, Rollout.QUEUED)
 ACTIVE = frozenset({Rollout.RAMPING, Rollout.PAUSED})
 """These have traffic of their own beside a baseline. At most one ramps; an operator may hold several."""
 OVER = frozenset({Rollout.ROLLED_BACK, Rollout.REPLACED, Rollout.CANCELLED})
+WITHDRAWN = frozenset({Model.ROLLED_BACK, Model.ABORTED, Model.RETIRED})
+"""These answer nobody; one that stands by ends what it began."""
 OVERRIDABLE = frozenset(
     {Model.TRAINED, Model.FAILED, Model.UNDECIDED, Model.ABORTED, Model.ROLLED_BACK}
 )

@@ -21,6 +21,7 @@ import httptools
 
 from upswing.gateway.faults import Fault
 from upswing.gateway.limits import Limits
+from upswing.together import aside
 
 log = logging.getLogger(__name__)
 _WANTED = frozenset(
@@ -222,7 +223,7 @@ class Backend:
 
     def _connect(self, asker: Asker, request: bytes, *, second: bool = False) -> None:
         self.count += 1
-        task = asyncio.get_running_loop().create_task(self._connected(asker, request, second))
+        task = aside(self._connected(asker, request, second), name="connecting")
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 

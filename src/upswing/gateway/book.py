@@ -80,6 +80,8 @@ class Episode:
     candidate: bool = False
     rollout: str = ""
     named: bool = False
+    withdrawn: str = ""
+    """A model that was asked for, or had this episode, and answers nobody any more."""
     chosen: str = ""
     """The model of its first request, whose evidence it is."""
     models: list[str] = field(default_factory=list)

@@ -158,20 +158,24 @@ class Chat:
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
-        if episode.named or episode.chosen != chosen or is_practice(episode.about):
+        if episode.named or episode.withdrawn or episode.chosen != chosen:
+            return False
+        if is_practice(episode.about):
             return False
         beside = exchange.chosen.model.backend == self.baseline().model.backend
         return tells_of_the_model(exchange.fault, beside_baseline=beside)
 
 
 def _wished(table: Table, asked: Asked, request: Request) -> str:
-    """The model that the client insists on: by header, or a candidate by its id.
+    """The model that the client insists on: by header, or a candidate or a withdrawn one by its id.
 
     A client that names the baseline means whoever stands in its place.
     """
     if header := request.headers.get(b"x-model-id"):
         return text_of(header)
-    known = any(asked.model == candidate.model.model_id for candidate in table.candidates)
+    known = asked.model in table.withdrawn or any(
+        asked.model == candidate.model.model_id for candidate in table.candidates
+    )
     return asked.model if known else ""
 
 

@@ -34,7 +34,7 @@ from upswing.gateway.keys import bearer, same
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Desk
 from upswing.gateway.problems import JSON, STATUS_OF, Kind, error_body, response
-from upswing.gateway.tasks_service import ended
+from upswing.together import aside, end
 
 log = logging.getLogger(__name__)
 _MOST_ADMIN_BYTES = 64 * 1024
@@ -135,12 +135,12 @@ class Paths:
         ]
 
     def take(self, client: Client, request: Request) -> None:
-        task = asyncio.get_running_loop().create_task(self._answer(client, request))
+        task = aside(self._answer(client, request), name="answer")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        await ended(self._tasks)
+        await end(self._tasks)
         if self._relay:
             self._relay.close()
 

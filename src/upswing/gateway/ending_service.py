@@ -13,6 +13,7 @@ from uuid import UUID
 
 import msgspec
 
+from upswing.contracts import Feedback
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.gateway.book import Episode
 from upswing.gateway.desk_service import Reply, reply
@@ -49,6 +50,8 @@ class Endings:
         kept = await self._recorder.durable(ended, max(0.0, deadline - monotonic()))
         if kept is None:
             raise Transient("The episode has ended and waits to be recorded; ask again.")
+        if kept.reason:
+            raise Rejected(Reason(kept.reason), f"The episode cannot be recorded: {kept.detail}")
         return reply(200, {
             "episode_id": episode_id, "trajectory_id": kept.trajectory_id, "recorded": kept.durable,
             "state": kept.word, "detail": " ".join((*filter(None, [kept.detail]), *held.notes)),
@@ -71,9 +74,20 @@ class Endings:
         word = read_feedback(body, feedback_id=str(self._new_id()), now=self._clock())
         if self._keeper is None:
             raise Transient("Recording is off, so feedback has nowhere to go.")
-        kept = await self._keeper.say(msgspec.json.encode(word))
+        try:
+            async with asyncio.timeout(self._limits.close_seconds):
+                kept = await self._keeper.say(_written(word))
+        except TimeoutError:
+            raise Transient("The recorder does not answer; try again later.") from None
         if kept.word == "refused":
-            raise Rejected(Reason.SCHEMA, kept.detail)
+            raise Rejected(Reason(kept.reason or Reason.SCHEMA), kept.detail)
         if not kept.durable:
             raise Transient("The bus is away; try again later.")
         return reply(200, {"feedback_id": word.feedback_id})
+
+
+def _written(word: Feedback) -> bytes:
+    try:
+        return msgspec.json.encode(word)
+    except (OverflowError, RecursionError, UnicodeEncodeError) as error:
+        raise Rejected(Reason.SCHEMA, f"The feedback cannot be written: {error}.") from None

@@ -145,7 +145,7 @@ class Exchange:
                 self._close("answered")
             else:
                 self._fail(fault, told_by(body))
-        elif self.choice.candidate and self._house.allowance.fallback:
+        elif self._replaceable() and self._house.allowance.fallback:
             self._doubt = status in CLIENTS_OWN
             self._fail(Fault.STATUS)
         elif status < 400:
@@ -225,7 +225,7 @@ class Exchange:
         self._leave()
         step = remedy(
             fault, started=self._out.started, tried_again=self._tried_again,
-            candidate=self.choice.candidate, fallback=self._house.allowance.fallback,
+            candidate=self._replaceable(), fallback=self._house.allowance.fallback,
         )  # fmt: skip
         if step is not Remedy.AGAIN:
             self._house.faulted(self.choice.model, fault)
@@ -246,6 +246,12 @@ class Exchange:
                 self._close("failed")
             case Remedy.CUT:
                 self._cut(fault)
+
+    def _replaceable(self) -> bool:
+        """Can the baseline answer in its place? It may have been the baseline when it was asked."""
+        if self.choice.candidate:
+            return True
+        return not self.fell_back and self.choice.model != self._house.baseline().model
 
     def _cut(self, fault: Fault) -> None:
         """Part of the answer is with the client."""

@@ -64,6 +64,8 @@ class EpisodeFrame(msgspec.Struct, frozen=True, kw_only=True):
     """Its last request got no answer."""
     named: bool = False
     """The client asked for this model, so chance had no part in it."""
+    withdrawn: str = ""
+    """A model that it was to be answered by, and that is withdrawn."""
     user_id: str | None = None
     task_id: str | None = None
     about: bytes = b"{}"
@@ -83,6 +85,8 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     """`published`, `spooled` (redacted and on disk, to be published later), `later` (ask again) or
     `refused`."""
     detail: str = ""
+    reason: str = ""
+    """A word of `errors.Reason` when the episode itself is why it was refused."""
 
     @property
     def durable(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import Kept
 
 Json = Mapping[str, Any]
@@ -19,6 +20,10 @@ class Keeper(Protocol):
 
     async def say(self, feedback: bytes) -> Kept:
         """The same for a user's word, as feedback.v1."""
+        ...
+
+    async def bury(self, refusal: Refusal) -> Kept:
+        """The same for an episode that is given up: leave a dead letter of it."""
         ...
 
 

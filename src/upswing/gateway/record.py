@@ -162,6 +162,7 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
             "failures": frame.failures, "known_by": frame.source, "ended_by": frame.ended_by,
         },
         **({"mixed_models": frame.models} if mixed else {}),
+        **({"withdrawn_model": frame.withdrawn} if frame.withdrawn else {}),
         **({"infra_error": True} if mixed or frame.broken else {}),
         **({"tokens": tokens} if (tokens := _tokens(frame, turns)) else {}),
     }  # fmt: skip

@@ -5,7 +5,8 @@
                                                               └── later, again ────┘
 
 An answer costs the inbox one entry. The keeper redacts and publishes elsewhere; until it says that
-an episode is durable, the episode stays in the backlog.
+an episode is durable, the episode stays in the backlog. One that can never be recorded is refused,
+alone, and leaves a dead letter.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from upswing.errors import Transient
+from upswing.errors import Reason, Transient
 from upswing.gateway.book import Book, Episode, Heard
+from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Kept, Price, write_frame
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Keeper
@@ -62,6 +65,8 @@ class Waiting:
     trajectory_id: str
     frame: bytes
     deaths: int = 0
+    refusal: Refusal | None = None
+    """It is given up: all that is left to do is a dead letter."""
     heard: list[asyncio.Future[Kept]] = field(default_factory=list)
 
 
@@ -100,21 +105,17 @@ class Recorder:
         for episode, heard in inbox:
             try:
                 self.book.add(episode, heard)
-            except Exception:
-                self.counts.lost += 1
-                log.exception("an answer is not recorded", extra={"action": "alert"})
+            except Exception:  # the next answer has to be entered; this episode has a gap
+                episode.gap = True
+                log.exception("an answer cannot be entered", extra={"action": "unreadable"})
 
     # --- ends ------------------------------------------------------------------------------------
 
     def tend(self) -> None:
         """End what has to end by itself."""
         self.catch_up()
-        for episode, why in list(islice(self.book.ending(self._now()), _ENDED_AT_ONCE)):
-            try:
-                self.end(episode, why)
-            except Exception:
-                self.counts.lost += 1
-                log.exception("an episode is not recorded", extra={"action": "alert"})
+        for episode, why in islice(self.book.ending(self._now()), _ENDED_AT_ONCE):
+            self.end(episode, why)
 
     def end(self, episode: Episode, why: str) -> Waiting | Kept:
         """Close an episode; what comes under its name from now on is another one."""
@@ -123,7 +124,7 @@ class Recorder:
         ended = self._ended_as(episode, why)
         key = f"{episode.principal}\0{episode.episode_id}"
         self._ended[key] = ended
-        self._said[key] = said_of(episode.about, episode.outcome, why)
+        self._said[key] = _said(episode, why)
         while len(self._ended) > _REMEMBERED:
             oldest, _ = self._ended.popitem(last=False)
             del self._said[oldest]
@@ -139,12 +140,24 @@ class Recorder:
         if episode.gap or self.backlog_bytes > self._limits.recording_bytes:
             self.counts.lost += 1
             return Kept(name, "refused", "There was no room to record this episode.")
-        key = f"{episode.principal}\0{episode.episode_id}"
-        waiting = Waiting(key, name, self._framed(episode, why))
+        waiting = self._waiting(episode, why)
         episode.chains.clear()
         self._backlog.append(waiting)
         self.backlog_bytes += len(waiting.frame)
         self._wake.set()
+        return waiting
+
+    def _waiting(self, episode: Episode, why: str) -> Waiting:
+        waiting = Waiting(f"{episode.principal}\0{episode.episode_id}", episode.trajectory_id, b"")
+        try:
+            waiting.frame = self._framed(episode, why)
+        except Exception as error:  # what a client says may be anything: it costs its own episode
+            log.exception("an episode cannot be framed", extra={"action": "unreadable"})
+            deep = isinstance(error, RecursionError)
+            waiting.refusal = _given_up(
+                waiting, Reason.TOO_DEEP if deep else Reason.POISON,
+                f"The recorder cannot read this episode ({type(error).__name__}).",
+            )  # fmt: skip
         return waiting
 
     def fate(self, principal: str, episode_id: str) -> Waiting | Kept | None:
@@ -182,7 +195,7 @@ class Recorder:
             agent_id=episode.agent_id, session_id=episode.session_id, source=episode.source,
             ended_by=why, model_id=episode.chosen, candidate=episode.candidate,
             rollout=episode.rollout, chains=chains, models=episode.models,
-            failures=episode.failures, broken=bool(episode.failed), named=episode.named, user_id=episode.user_id,
+            failures=episode.failures, broken=bool(episode.failed), named=episode.named, withdrawn=episode.withdrawn, user_id=episode.user_id,
             task_id=episode.task_id, about=_about(episode.about), outcome=msgspec.json.encode(episode.outcome),
             temperature=episode.temperature,
             prices={name: Price(m.prompt_price, m.completion_price) for name, m in models.items()},
@@ -190,9 +203,9 @@ class Recorder:
 
     # --- the way out -----------------------------------------------------------------------------
 
-    def lanes(self) -> list[asyncio.Task[None]]:
+    def lanes(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         """While one batch is acknowledged, the next is redacted."""
-        return [asyncio.create_task(self._run()) for _ in range(_LANES)]
+        return [(f"recording lane {number}", self._run()) for number in range(_LANES)]
 
     async def _run(self) -> None:
         """Hand ended episodes to the keeper, for ever."""
@@ -216,13 +229,15 @@ class Recorder:
 
     async def _send(self) -> bool:
         """One batch; whether some of it has to wait."""
-        assert self._keeper is not None  # noqa: S101 - without one, the backlog is empty
         batch = self._batch()
         self._sending += 1
         try:
-            kept = await self._keeper.keep([waiting.frame for waiting in batch])
-        except Exception:
+            kept = await self._asked(batch)
+        except Transient:
             self._died(batch)
+            raise
+        except Exception:
+            self._again(batch)
             raise
         finally:
             self._sending -= 1
@@ -235,26 +250,40 @@ class Recorder:
         self._again(again)
         return bool(again)
 
+    async def _asked(self, batch: list[Waiting]) -> list[Kept]:
+        """What the keeper says of each."""
+        assert self._keeper is not None  # noqa: S101 - without one, the backlog is empty
+        refusal = batch[0].refusal
+        if refusal is None:
+            kept = await self._keeper.keep([waiting.frame for waiting in batch])
+            if len(kept) != len(batch):
+                raise Transient("The recorder's answer is not about what it was asked.")
+            return kept
+        letter = await self._keeper.bury(refusal)
+        if letter.word == "later":
+            return [letter]
+        return [Kept(refusal.trajectory_id, "refused", refusal.detail, refusal.reason)]
+
     def _died(self, batch: list[Waiting]) -> None:
         """The keeper died with these in hand; one that it died of alone, and often, is given up."""
         for waiting in batch:
             waiting.deaths += 1
-        if len(batch) == 1 and batch[0].deaths >= _MOST_DEATHS:
-            told = Kept(batch[0].trajectory_id, "refused", "The recorder dies of this episode.")
-            self._settle(batch[0], told)
-        else:
-            self._again(batch)
+        if len(batch) == 1 and batch[0].deaths >= _MOST_DEATHS and batch[0].refusal is None:
+            said = "The recorder dies of this episode."
+            batch[0].refusal = _given_up(batch[0], Reason.POISON, said)
+        self._again(batch)
 
     def _batch(self) -> list[Waiting]:
-        """The next ones; one that was in hand when the keeper died goes alone."""
+        """The next ones; one that is given up, or was in hand when the keeper died, goes alone."""
         batch: list[Waiting] = []
         size = 0
         while self._backlog and len(batch) < _BATCH_COUNT and size < _BATCH_BYTES:
-            if batch and self._backlog[0].deaths:
+            alone = bool(self._backlog[0].deaths or self._backlog[0].refusal)
+            if batch and alone:
                 break
             batch.append(self._backlog.popleft())
             size += len(batch[-1].frame)
-            if batch[-1].deaths:
+            if alone:
                 break
         return batch
 
@@ -284,6 +313,20 @@ class Recorder:
                 return False
             await asyncio.sleep(0.01)
         return True
+
+
+def _said(episode: Episode, why: str) -> Said:
+    try:
+        return said_of(episode.about, episode.outcome, why)
+    except Exception:  # what a client says may be anything; the episode itself is refused for it
+        log.exception("what was said of an episode is odd", extra={"action": "unreadable"})
+        return said_of({}, None, why)
+
+
+def _given_up(waiting: Waiting, reason: Reason, detail: str) -> Refusal:
+    principal, _, episode_id = waiting.name.partition("\0")
+    digest = sha256(waiting.frame).hexdigest()
+    return Refusal(waiting.trajectory_id, episode_id, principal, reason, detail, digest)
 
 
 def _about(said: dict[str, Any]) -> bytes:

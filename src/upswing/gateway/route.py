@@ -14,6 +14,8 @@ models side by side never take from each other. Afterwards the episode stays wit
 | in the plan, as baseline or candidate      | stays                                      |
 | replaced as baseline by a promotion        | stays, where that model was last           |
 | withdrawn (rollback, lease over, not allowed) | goes to the baseline, and is marked     |
+
+A model that the plan names as withdrawn is had by no way at all, whatever was known of it before.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ class Table:
     """Buckets below it are the first candidate's."""
     others: tuple[tuple[float, Choice], ...]
     """(where it begins, who), from the top down."""
+    withdrawn: frozenset[str] = frozenset()
 
     def by_id(self, model_id: str) -> Choice | None:
         if model_id == self.plan.baseline.model_id:
@@ -74,6 +77,7 @@ def table_of(plan: Plan, allowance: Allowance, *, leased: bool = True) -> Table:
         Choice(first.model, candidate=True) if first else None,
         first.share if first else 0.0,
         tuple(others),
+        frozenset(plan.withdrawn),
     )
 
 
@@ -104,19 +108,19 @@ def stay(table: Table, model_id: str, retired: Mapping[str, Model]) -> Choice | 
     """Who goes on answering an episode of `model_id`; None: it has to change to the baseline."""
     if (choice := table.by_id(model_id)) is not None:
         return choice
-    model = retired.get(model_id)
+    model = None if model_id in table.withdrawn else retired.get(model_id)
     return Choice(model, candidate=False) if model else None
 
 
 def retire(held: Plan, new: Plan, retired: Mapping[str, Model]) -> dict[str, Model]:
     """The former baselines whose episodes may end where they began.
 
-    A baseline that comes back takes its successor's place: that one is withdrawn, not retired.
+    A baseline that comes back takes its successor's place: that one is withdrawn, not retired. A
+    gateway that was started since then knows it from the plan alone.
     """
-    if new.baseline.model_id == held.baseline.model_id:
-        return dict(retired)
-    kept = {name: model for name, model in retired.items() if name != new.baseline.model_id}
-    if new.baseline.model_id not in retired:
+    gone = {new.baseline.model_id, *new.withdrawn}
+    kept = {name: model for name, model in retired.items() if name not in gone}
+    if new.baseline.model_id not in retired and held.baseline.model_id not in gone:
         kept[held.baseline.model_id] = held.baseline
     return kept
 

@@ -33,9 +33,9 @@ from upswing.gateway.ports import Desk, Keeper, PinBoard
 from upswing.gateway.problems import error_body, response
 from upswing.gateway.recorder_service import Recorder
 from upswing.gateway.tally import Tally
-from upswing.gateway.tasks_service import ended
 from upswing.gateway.traffic_service import Traffic
 from upswing.gateway.ways_service import Ways
+from upswing.together import end, vital
 
 log = logging.getLogger(__name__)
 _CHAT = b"/v1/chat/completions"
@@ -90,6 +90,8 @@ class Gateway:
             limits, admin_token=admin_token, desk=desk, training_url=training_url,
         )  # fmt: skip
         self._tasks: list[asyncio.Task[None]] = []
+        self.failed = asyncio.Event()
+        """Set when a part of it is dead that it cannot do without: its process has to end."""
         self._server: asyncio.Server | None = None
 
     # --- life ------------------------------------------------------------------------------------
@@ -113,7 +115,8 @@ class Gateway:
         except OSError as error:
             self.traffic.stop()
             raise Misuse(f"Port {port} on {host} cannot be used ({error.strerror}).") from None
-        self._tasks = [asyncio.create_task(self._tend()), *self.recorder.lanes()]
+        works = [("tending", self._tend()), *self.recorder.lanes()]
+        self._tasks = [vital(work, name=name, broke=self.failed.set) for name, work in works]
         where = self._server.sockets[0].getsockname()
         return f"http://{where[0]}:{where[1]}"
 
@@ -128,7 +131,7 @@ class Gateway:
         await self._paths.close()
         for client in list(self.clients):
             client.abort()
-        await ended(self._tasks)
+        await end(self._tasks)
         self.traffic.stop()
         self._ways.close()
         await asyncio.sleep(0)

@@ -85,7 +85,8 @@ class Traffic:
     def seat(self, table: Table, episode: Episode, name: str, wished: str) -> Choice:
         """Who answers the next request of this episode, whose bucket is that of `name`.
 
-        `wished` is a model that the client asks for; a candidate, and no other, can be had so.
+        `wished` is a model that the client asks for; a candidate, and no other, can be had so. One
+        that is withdrawn answers nobody: the baseline does, and the episode says so.
         """
         if wished:
             return self._named(table, episode, wished)
@@ -94,12 +95,16 @@ class Traffic:
         choice = None
         if episode.model_id:
             choice = stay(table, episode.model_id, self._retired) or table.baseline
+            _mark(table, episode, episode.model_id)
         elif self._pins is not None and (pinned := self._pins.get(_pin(episode))):
-            choice = stay(table, pinned, self._retired)
+            marked = _mark(table, episode, pinned)
+            choice = table.baseline if marked else stay(table, pinned, self._retired)
         return self._seated(table, episode, choice or choose(table, name))
 
     def _named(self, table: Table, episode: Episode, wished: str) -> Choice:
         choice = stay(table, wished, self._retired)
+        if _mark(table, episode, wished):
+            choice = table.baseline
         if choice is None:
             raise Misuse(f"No model here is called {wished!r}; GET /v1/models lists them.")
         episode.named = True
@@ -121,7 +126,16 @@ class Traffic:
 
 
 def _essence(table: Table) -> tuple[object, ...]:
-    return table.plan.rollout, table.plan.salt, table.candidates, table.baseline
+    plan = table.plan
+    return plan.rollout, plan.salt, table.candidates, table.baseline, table.withdrawn
+
+
+def _mark(table: Table, episode: Episode, model_id: str) -> bool:
+    """Is this model withdrawn? Then the episode says that it was asked for."""
+    if model_id not in table.withdrawn:
+        return False
+    episode.withdrawn = episode.withdrawn or model_id
+    return True
 
 
 def _pin(episode: Episode) -> str:

@@ -6,7 +6,7 @@ of it. Nothing unredacted leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,38 +34,97 @@ class Clean:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much of a message the loop takes: what it would refuse later is refused here."""
+
+    most_bytes: int = MOST_BYTES
+    most_depth: int = 64
+
+
+_USUAL = Bounds()
+
+
+def bounds_of(settings: Settings) -> Bounds:
+    return Bounds(min(MOST_BYTES, settings.collect.max_bytes), settings.collect.max_depth)
+
+
 def redactor_of(settings: Settings) -> Redactor:
     """The built-in rules and the user's own; `ValueError` when one of those cannot be used."""
     own = tuple(Rule(rule.name, rule.pattern) for rule in settings.redact.rules)
     return Redactor(rules=default_rules() + own)
 
 
-def clean(frame: EpisodeFrame, redactor: Redactor) -> Clean:
+def clean(frame: EpisodeFrame, redactor: Redactor, bounds: Bounds = _USUAL) -> Clean:
     """The trajectory of an episode, without what must not be stored; or `Rejected`."""
-    try:
+
+    def made() -> Clean:
         trajectory = from_builtins(Trajectory, trajectory_of(frame))
-    except RecursionError:
-        raise Rejected(Reason.TOO_DEEP, "The episode is nested too deeply.") from None
-    return _redacted(
-        frame.trajectory_id, msgspec.to_builtins(trajectory), redactor, redact_trajectory
-    )
+        tree = msgspec.to_builtins(trajectory)
+        _check_depth([*_open_parts(tree)], bounds.most_depth)
+        _check_size(len(msgspec.json.encode(tree)), 2 * bounds.most_bytes)  # redaction takes longer
+        return _redacted(frame.trajectory_id, redact_trajectory(tree, redactor), bounds)
+
+    return _guarded(made)
 
 
-def clean_feedback(raw: bytes, redactor: Redactor) -> Clean:
+def clean_feedback(raw: bytes, redactor: Redactor, bounds: Bounds = _USUAL) -> Clean:
     """The same for a user's word."""
-    feedback = decode(Feedback, raw)
-    return _redacted(feedback.feedback_id, msgspec.to_builtins(feedback), redactor, redact_feedback)
+
+    def made() -> Clean:
+        feedback = decode(Feedback, raw)
+        tree = msgspec.to_builtins(feedback)
+        _check_depth(tree, bounds.most_depth)
+        return _redacted(str(feedback.feedback_id), redact_feedback(tree, redactor), bounds)
+
+    return _guarded(made)
 
 
-def _redacted(
-    name: str, tree: dict[str, Any], redactor: Redactor, redact: Callable[..., CleanTree]
-) -> Clean:
+def _guarded(work: Callable[[], Clean]) -> Clean:
+    """A message may hold anything. One that cannot be read is refused, and takes no other along."""
     try:
-        body = canonical(redact(tree, redactor).tree)
+        return work()
+    except Rejected:
+        raise
+    except RecursionError:
+        raise Rejected(Reason.TOO_DEEP, "The message is nested too deeply.") from None
     except RedactionFailed as error:
         raise Rejected(
             Reason.REDACTION_FAILED, f"The redactor gave up, so nothing is kept: {error}"
         ) from None
-    if len(body) > MOST_BYTES:
-        raise Rejected(Reason.TOO_LARGE, f"The message has {len(body)} bytes.")
+    except Exception as error:
+        said = f"The recorder cannot read this message ({type(error).__name__})."
+        raise Rejected(Reason.POISON, said) from error
+
+
+def _redacted(name: str, clean: CleanTree, bounds: Bounds) -> Clean:
+    body = canonical(clean.tree)
+    _check_size(len(body), bounds.most_bytes)
     return Clean(name, body)
+
+
+def _check_size(size: int, most: int) -> None:
+    if size > most:
+        raise Rejected(Reason.TOO_LARGE, f"The message has {size} bytes, and {most} are taken.")
+
+
+def _open_parts(tree: dict[str, Any]) -> Iterator[Any]:
+    """Where a trajectory may be nested at will."""
+    yield tree["metadata"]
+    yield tree["task_context"]
+    for turn in tree["turns"]:
+        yield from (turn["observation"], turn["action"], turn["result"])
+
+
+def _check_depth(tree: Any, most: int) -> None:
+    level: list[Any] = [tree]
+    for _ in range(most):
+        level = [
+            child
+            for node in level
+            for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return
+    raise Rejected(Reason.TOO_DEEP, f"The message is nested deeper than {most} levels.")

@@ -26,6 +26,7 @@ from upswing.http.app import (
     status_of,
 )
 from upswing.http.openapi import inline
+from upswing.together import begin
 
 log = logging.getLogger(__name__)
 AGENT = frozenset({"agent", "operator"})
@@ -128,7 +129,7 @@ class Doors:
         for place in range(0, len(lines), _CHUNK):
             tasks = []
             for number, line in lines[place : place + _CHUNK]:
-                tasks.append(asyncio.create_task(self._line(number, line, door)))
+                tasks.append(begin(self._line(number, line, door)))
                 await asyncio.sleep(0)  # lets other requests in between
             results += await asyncio.gather(*tasks)
         status = 202 if all(result.status == 202 for result in results) else 207

@@ -27,6 +27,8 @@ class Kind(StrEnum):
 
     TRAJECTORY = "trajectory"
     FEEDBACK = "feedback"
+    DEAD = "dead"
+    """Of the gateway's recorder: why an episode was refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from upswing.contracts.topics import FEEDBACK, TRAJECTORY
 from upswing.errors import Denied, Transient
 from upswing.sdk.logs import Kind
 from upswing.sdk.transport import TIMEOUT, Answer, Later, Refused, Taken, checked
+from upswing.together import begin
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ class NatsTransport:
 
     async def _unless_lost(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do this, but do not wait for an answer on a connection that is gone."""
-        publishing, losing = (asyncio.ensure_future(each) for each in (work, self._lost.wait()))
+        publishing, losing = begin(work), begin(self._lost.wait())
         await asyncio.wait({publishing, losing}, return_when=asyncio.FIRST_COMPLETED)
         losing.cancel()
         if not publishing.done():

@@ -171,7 +171,11 @@ class Worker:
             log.debug("recorder not ready: %s", type(error).__name__)
         try:
             while self._wait():
-                self._turn()
+                try:
+                    self._turn()
+                except Exception:  # the spool's disk, say: who records next finds the thread alive
+                    log.exception("the recorder broke", extra={"action": "recorder_broke"})
+                    time.sleep(FIRST_WAIT)
         finally:
             self._disconnect()
             with self._moving:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
 
 from upswing.serve.problems import Problem
+from upswing.together import begin
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -69,7 +70,7 @@ class Stream:
 
 async def while_there(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
     """Do the work as long as the client is there to hear of it; else `Gone`."""
-    working, gone = asyncio.ensure_future(work), asyncio.ensure_future(_until_gone(receive))
+    working, gone = begin(work), begin(_until_gone(receive))
     try:
         await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():

@@ -28,6 +28,7 @@ from upswing.dataset.sample import Sample
 from upswing.dataset.snapshot import Snapshot
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.ports import Job, Renewed
+from upswing.together import begin
 from upswing.train.data_service import Gathered
 from upswing.train.fit import fitted
 from upswing.train.parts import Parts, Process, Start
@@ -188,7 +189,7 @@ class Attempt:
         limits, loop = self._parts.limits, asyncio.get_running_loop()
         heard_at, renewed_at = loop.time(), loop.time()
         deadline = heard_at + limits.timeout.total_seconds()
-        listening = asyncio.create_task(process.report())
+        listening = begin(process.report())
         try:
             while True:
                 done, _ = await asyncio.wait({listening}, timeout=1.0)
@@ -199,7 +200,7 @@ class Attempt:
                         return Exit(await process.ended(), "itself", process.tail())
                     heard_at = at
                     await self._hear(report)
-                    listening = asyncio.create_task(process.report())
+                    listening = begin(process.report())
                 if at > deadline:
                     return Exit(0, "timeout")
                 if at - heard_at > limits.silence.total_seconds():

@@ -29,6 +29,7 @@ from upswing.adapters.engines.reading import Reader
 from upswing.adapters.gguf.served import Served, served
 from upswing.errors import Conflict, Misuse, Transient
 from upswing.serve.ports import Piece, Prompt
+from upswing.together import aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +109,7 @@ class LlamaEngine:
                 raise Misuse(f"There is no adapter {name[:200]} here.")
             runner = self._runners.pop(name)
             del self._paths[name]
-            leaving = asyncio.create_task(self._leave(runner))
+            leaving = aside(self._leave(runner), name="unloading")
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
         await asyncio.shield(leaving)

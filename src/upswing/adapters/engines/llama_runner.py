@@ -24,6 +24,7 @@ from upswing.adapters.engines.llama_child import Task, Told
 from upswing.adapters.engines.llama_http import Broken, Event, Line, Silent, connect, events
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Reason, Rejected, Transient
+from upswing.together import aside
 
 log = logging.getLogger(__name__)
 _TAIL = 4000
@@ -76,7 +77,7 @@ class Runner:
                     stderr=asyncio.subprocess.PIPE, preexec_fn=die_with_parent,
                     start_new_session=True,
                 )  # fmt: skip
-                self._listener = asyncio.create_task(self._listen(self._process))
+                self._listener = aside(self._listen(self._process), name="words of llama.cpp")
                 self.address = await self._greet(self._process)
 
     @contextmanager

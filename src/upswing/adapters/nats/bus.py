@@ -170,6 +170,11 @@ class Bus:
     def connected(self) -> bool:
         return bool(self.client.is_connected)
 
+    @property
+    def most_bytes(self) -> int:
+        """Of a message, with room for its headers."""
+        return int(self.client.max_payload) - 4096
+
     async def prepare(self) -> list[str]:
         """Make or repair the streams."""
         try:
@@ -182,7 +187,7 @@ class Bus:
 
     async def publish(self, entries: Sequence[OutboxEntry]) -> list[Receipt]:
         """Publish in order; a receipt for each that the bus acknowledged."""
-        if not self.connected:
+        if not entries or not self.connected:
             return []
         sent: list[tuple[int, asyncio.Future[PubAck]]] = []
         try:

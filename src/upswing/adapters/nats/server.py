@@ -16,6 +16,7 @@ from pathlib import Path
 from upswing.adapters.nats.permissions import server_config
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Transient
+from upswing.together import kept
 
 log = logging.getLogger(__name__)
 _CHECK_SECONDS = 5.0
@@ -70,7 +71,7 @@ class EmbeddedServer:
             )
             self.port = 0
             await self._launch()
-        self._watch = asyncio.create_task(self._keep_alive())
+        self._watch = kept(self._keep_alive, name="nats-server")
 
     async def stop(self) -> None:
         self._stopping = True

@@ -34,6 +34,7 @@ class _Gateway(msgspec.Struct):
 class _Metadata(msgspec.Struct):
     gateway: _Gateway | None = None
     mixed_models: Any = None
+    withdrawn_model: Any = None
 
 
 class _Trajectory(msgspec.Struct):
@@ -142,7 +143,9 @@ def _by_chance(body: Any) -> str | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
         return None
     gateway = about.gateway
-    if gateway is None or not gateway.rollout or gateway.named or about.mixed_models:
+    if gateway is None or not gateway.rollout or gateway.named:
+        return None
+    if about.mixed_models or about.withdrawn_model:
         return None
     return gateway.rollout
 

@@ -26,6 +26,7 @@ from upswing.contracts.topics import MODEL_DEPLOYED
 from upswing.errors import Conflict
 from upswing.ports import ModelRow
 from upswing.ports_rollout import (
+    MOST_WITHDRAWN,
     Audit,
     Change,
     Complaints,
@@ -46,6 +47,7 @@ _COLUMNS = "rollout_id, model_id, baseline_id, state, share, body"
 _SELECT = f"SELECT {_COLUMNS} FROM rollouts"
 _OVER = "('rolled_back', 'replaced', 'cancelled')"
 _ON_THEIR_WAY = "('trained', 'validating', 'passed', 'canary', 'deployed')"
+_WITHDRAWN = "('rolled_back', 'aborted', 'retired')"
 _FIRST_STATE = "trained"
 
 
@@ -114,7 +116,16 @@ class Rollouts:
             sql = (
                 f"{MODELS} WHERE state IN {_ON_THEIR_WAY} OR model_id IN ({named}) ORDER BY version"
             )
-            return Rows(tuple(_rollouts(live, tx.aside)), tuple(models_of(tx.rows(sql), tx.aside)))
+            gone = tx.rows(
+                f"SELECT model_id FROM models WHERE state IN {_WITHDRAWN} "
+                "ORDER BY version DESC LIMIT ?",
+                (MOST_WITHDRAWN,),
+            )
+            return Rows(
+                tuple(_rollouts(live, tx.aside)),
+                tuple(models_of(tx.rows(sql), tx.aside)),
+                tuple(row[0] for row in gone),
+            )
 
         return await self._database.read(unit)
 

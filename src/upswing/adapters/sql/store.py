@@ -225,8 +225,10 @@ class SqlStore:
 
     # ── dead letters and attempts ────────────────────────────────────────────────────────────
 
-    async def bury(self, letter: DeadLetter, *, stage: str, user_id: str | None = None) -> None:
-        """Keep a dead letter and announce it."""
+    async def bury(
+        self, letter: DeadLetter, *, stage: str, user_id: str | None = None, heard: bool = False
+    ) -> None:
+        """Keep a dead letter and announce it; one that was `heard` on the bus is there already."""
         body, dead_id = encode(letter), str(letter.dead_id)
         values = (dead_id, stage, letter.reason, user_id, body, micros(letter.timestamp))
 
@@ -236,7 +238,7 @@ class SqlStore:
                 "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dead_id) DO NOTHING",
                 values,
             )
-            if new:
+            if new and not heard:
                 post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
 
         await self.database.write(unit)

@@ -8,6 +8,7 @@ Every task of ours is begun here, by one of these:
 | `aside`     | it is logged; nobody waits for it                                            |
 | `vital`     | it is logged and its owner is told, who ends the process; so is an early end |
 | `kept`      | it is logged, and begun anew after a pause                                   |
+| `patiently` | it is logged and counted, and begun anew after a pause that grows             |
 | `together`  | the others end, and its error is raised                                      |
 | `helped`    | the work that it helps ends, and its error is raised                         |
 
@@ -34,31 +35,6 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 """Seconds before a part that broke begins again, doubled each time it breaks soon."""
 _asides: set[asyncio.Task[Any]] = set()
 """The event loop itself holds its tasks weakly."""
-
-
-async def patiently(
-    name: str, work: Callable[[], Awaitable[None]], *, failed: Callable[[str], None],
-    again: bool = True, fatal: tuple[type[Exception], ...] = (), pause: float = _FIRST_PAUSE,
-) -> None:  # fmt: skip
-    """Run a part for ever: an error nobody foresaw is logged and counted, and it begins again.
-
-    Without `again`, and when the error is `fatal`, it is raised: to go on would be wrong.
-    """
-    now, wait = asyncio.get_running_loop().time, pause
-    while True:
-        began = now()
-        try:
-            return await work()
-        except fatal:
-            raise
-        except Exception:
-            failed(name)
-            if not again:
-                raise
-            wait = pause if now() - began > _LONGEST_PAUSE else min(_LONGEST_PAUSE, 2 * wait)
-            told = "%s broke, and begins again in %g s"
-            log.exception(told, name, wait, extra={"action": "alert", "part": name})
-        await asyncio.sleep(wait)
 
 
 def begin(work: Work[T], *, name: str | None = None) -> asyncio.Task[T]:
@@ -107,6 +83,31 @@ def kept(
             await asyncio.sleep(pause)
 
     return aside(again(), name=name)
+
+
+async def patiently(
+    name: str, work: Callable[[], Awaitable[None]], *, failed: Callable[[str], None],
+    again: bool = True, fatal: tuple[type[Exception], ...] = (), pause: float = _FIRST_PAUSE,
+) -> None:  # fmt: skip
+    """Run a part for ever: an error nobody foresaw is logged and counted, and it begins again.
+
+    Without `again`, and when the error is `fatal`, it is raised: to go on would be wrong.
+    """
+    now, wait = asyncio.get_running_loop().time, pause
+    while True:
+        began = now()
+        try:
+            return await work()
+        except fatal:
+            raise
+        except Exception:
+            failed(name)
+            if not again:
+                raise
+            wait = pause if now() - began > _LONGEST_PAUSE else min(_LONGEST_PAUSE, 2 * wait)
+            told = "%s broke, and begins again in %g s"
+            log.exception(told, name, wait, extra={"action": "alert", "part": name})
+        await asyncio.sleep(wait)
 
 
 def _told(task: asyncio.Task[Any]) -> None:

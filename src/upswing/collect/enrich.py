@@ -113,7 +113,7 @@ def short(name: str) -> str:
     """A name as a column keeps it: a long one by its beginning and a hash, for databases look it up.
 
     >>> short("trader-1"), short("x" * 300)[195:]
-    ('trader-1', 'xxxxx-dd8ff7d98dbb7fdb')
+    ('trader-1', 'xxxxx-0d4e2ca9e9cbced7')
     """
     if len(name) <= LONGEST:
         return name

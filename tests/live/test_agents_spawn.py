@@ -110,11 +110,12 @@ async def users_were_heard(house, crowd, found):
 
 async def test_spawned_agents_play_rounds_and_tell_what_came_of_it(house):
     await served(house)
+    before = len(rows(house.data, "SELECT 1 FROM trajectories WHERE agent_id LIKE 'agent-%'"))
     told = await asyncio.to_thread(spawned, house, "--world", "triage", "--rounds", "2", *SHORT)
     assert (told["rounds"], told["episodes"], told["faults"]) == (2, 12, 0)
     assert told["models"]["tiny"]["episodes"] == 12
     assert told["feedback"] == 12
-    found = await stored(house, "agent-", 12)
+    found = (await stored(house, "agent-", before + 12))[before:]
     assert len({row[3] for row in found}) == 6
 
 

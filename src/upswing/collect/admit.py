@@ -20,10 +20,12 @@ from typing import Any
 
 import msgspec
 
-from upswing.collect.enrich import enrich, short
+from upswing.collect.enrich import enrich
 from upswing.contracts import Feedback, Message, Trajectory, canonical, decode, decode_trajectory
+from upswing.contracts.depth import check_depth, open_parts
 from upswing.contracts.steps import OUTSIDE, YEARS
 from upswing.dataset.outcome import unread
+from upswing.dataset.task import short_id
 from upswing.dataset.truth import unread_truth
 from upswing.errors import Reason, Rejected
 from upswing.ports import Admitted, AdmittedFeedback
@@ -64,7 +66,7 @@ def admit(raw: bytes, redactor: Redactor, limits: Limits) -> Admission:
     trajectory = decode_trajectory(raw)
     _check_order(trajectory)
     tree: dict[str, Any] = msgspec.to_builtins(trajectory)
-    _check_depth([*_open_parts(tree)], limits.max_depth)
+    check_depth([*open_parts(tree)], limits.max_depth)
     with _failing_closed():
         clean = redact_trajectory(tree, redactor)
     body = canonical(clean.tree)
@@ -86,7 +88,7 @@ def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[Admi
     feedback = decode(Feedback, raw)
     _check_year(feedback.timestamp)
     tree: dict[str, Any] = msgspec.to_builtins(feedback)
-    _check_depth(tree, limits.max_depth)
+    check_depth(tree, limits.max_depth)
     with _failing_closed():
         clean = redact_feedback(tree, redactor)
     body = canonical(clean.tree)
@@ -97,7 +99,7 @@ def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[Admi
         content_hash=sha256(body).digest(),
         body=body,
         trajectory_id=clean.tree.get("trajectory_id"),
-        episode_id=None if episode is None else short(episode),
+        episode_id=None if episode is None else short_id(episode),
         inference_id=clean.tree.get("inference_id"),
         user_id=clean.tree.get("user_id"),
     )
@@ -147,30 +149,6 @@ def _check_again(kind: type[Message], body: bytes) -> None:
     except Rejected as error:
         sentence = f"Once redacted it is no {kind.__name__.lower()} any more: {error}"
         raise Rejected(error.reason, sentence) from None
-
-
-def _open_parts(tree: dict[str, Any]) -> Iterator[Any]:
-    """Where a message may be nested at will; the rest is as deep as its type."""
-    yield tree["metadata"]
-    yield tree["task_context"]
-    for turn in tree["turns"]:
-        yield turn["observation"]
-        yield turn["action"]
-        yield turn["result"]
-
-
-def _check_depth(tree: Any, limit: int) -> None:
-    level: list[Any] = [tree]
-    for _ in range(limit):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return
-    raise Rejected(Reason.TOO_DEEP, f"The message is nested deeper than {limit} levels.")
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import Any
 
 from msgspec import UnsetType
@@ -13,7 +12,6 @@ from upswing.contracts.steps import window_of
 from upswing.dataset.evaluation import is_evaluation, is_practice
 from upswing.dataset.task import answers_of, is_continuous, short_id, task_of
 from upswing.ports import Admitted
-from upswing.redact.identity import LONGEST
 
 _HINTS: dict[str, re.Pattern[str]] = {
     domain: re.compile(rf"\b(?:{words})", re.IGNORECASE)
@@ -40,21 +38,21 @@ def enrich(
     window = _text(metadata, "window_id")
     if window is None or not _WINDOW.match(window):
         window = window_of(trajectory.start_timestamp, window_hours)
-    task_id, continuous = short(task_of(clean)), is_continuous(clean)
+    task_id, continuous = task_of(clean), is_continuous(clean)
     return Admitted(
         trajectory_id=str(trajectory.trajectory_id),
         content_hash=content_hash,
         body=body,
-        agent_id=short(clean["agent_id"]),
-        session_id=short(clean["session_id"]),
+        agent_id=short_id(clean["agent_id"]),
+        session_id=short_id(clean["session_id"]),
         user_id=_text(metadata, "user_id"),
-        agent_type=short(clean.get("subordinate_profile") or "main"),
+        agent_type=short_id(clean.get("subordinate_profile") or "main"),
         domain=task.get("domain") or domain_of(trajectory),
         complexity=float(task.get("complexity_score", complexity_of(trajectory))),
         window_id=window,
         scenario_id=short_id(_text(metadata, "scenario_id") or (window if continuous else task_id)),
         episode_id=_text(metadata, "episode_id"),
-        model=short(metadata["model"]),
+        model=short_id(metadata["model"]),
         started=trajectory.start_timestamp,
         ended=trajectory.end_timestamp,
         turns=len(trajectory.turns),
@@ -106,15 +104,4 @@ def complexity_of(trajectory: Trajectory) -> float:
 
 def _text(metadata: dict[str, Any], key: str) -> str | None:
     value = metadata.get(key)
-    return short(value) if isinstance(value, str) and value else None
-
-
-def short(name: str) -> str:
-    """A name as a column keeps it: a long one by its beginning and a hash, for databases look it up.
-
-    >>> short("trader-1"), short("x" * 300)[195:]
-    ('trader-1', 'xxxxx-0d4e2ca9e9cbced7')
-    """
-    if len(name) <= LONGEST:
-        return name
-    return f"{name[:200]}-{sha256(name.encode()).hexdigest()[:16]}"
+    return short_id(value) if isinstance(value, str) and value else None

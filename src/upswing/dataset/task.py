@@ -7,11 +7,10 @@ from hashlib import sha256
 from typing import Any
 
 from upswing.contracts import canonical
+from upswing.redact.identity import LONGEST
 
 UNNAMED = "conversation-"
 """How a task id begins that earlier gateways made up when nobody named a task."""
-_LONGEST = 256
-"""Characters of an id that is looked for: an index holds no longer ones."""
 
 
 def short_id(name: str) -> str:
@@ -20,9 +19,9 @@ def short_id(name: str) -> str:
     >>> short_id("tax-7"), len(short_id("x" * 300)), short_id("x" * 300) == short_id("x" * 3000)
     ('tax-7', 256, False)
     """
-    if len(name) <= _LONGEST:
+    if len(name) <= LONGEST:
         return name
-    return f"{name[: _LONGEST - 33]}-{sha256(name.encode()).hexdigest()[:32]}"
+    return f"{name[: LONGEST - 33]}-{sha256(name.encode()).hexdigest()[:32]}"
 
 
 def task_of(body: Mapping[str, Any]) -> str:

@@ -6,14 +6,14 @@ of it. Nothing unredacted leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from upswing.config import Settings
 from upswing.contracts import Feedback, Trajectory, canonical, decode, from_builtins
+from upswing.contracts.depth import check_depth, open_parts
 from upswing.errors import Reason, Rejected
 from upswing.gateway.frames import EpisodeFrame
 from upswing.gateway.record import trajectory_of
@@ -61,7 +61,7 @@ def clean(frame: EpisodeFrame, redactor: Redactor, bounds: Bounds = _USUAL) -> C
     def made() -> Clean:
         trajectory = from_builtins(Trajectory, trajectory_of(frame))
         tree = msgspec.to_builtins(trajectory)
-        _check_depth([*_open_parts(tree)], bounds.most_depth)
+        check_depth([*open_parts(tree)], bounds.most_depth)
         _check_size(len(msgspec.json.encode(tree)), 2 * bounds.most_bytes)  # redaction takes longer
         return _redacted(frame.trajectory_id, redact_trajectory(tree, redactor), bounds)
 
@@ -74,7 +74,7 @@ def clean_feedback(raw: bytes, redactor: Redactor, bounds: Bounds = _USUAL) -> C
     def made() -> Clean:
         feedback = decode(Feedback, raw)
         tree = msgspec.to_builtins(feedback)
-        _check_depth(tree, bounds.most_depth)
+        check_depth(tree, bounds.most_depth)
         return _redacted(str(feedback.feedback_id), redact_feedback(tree, redactor), bounds)
 
     return _guarded(made)
@@ -106,25 +106,3 @@ def _redacted(name: str, clean: CleanTree, bounds: Bounds) -> Clean:
 def _check_size(size: int, most: int) -> None:
     if size > most:
         raise Rejected(Reason.TOO_LARGE, f"The message has {size} bytes, and {most} are taken.")
-
-
-def _open_parts(tree: dict[str, Any]) -> Iterator[Any]:
-    """Where a trajectory may be nested at will."""
-    yield tree["metadata"]
-    yield tree["task_context"]
-    for turn in tree["turns"]:
-        yield from (turn["observation"], turn["action"], turn["result"])
-
-
-def _check_depth(tree: Any, most: int) -> None:
-    level: list[Any] = [tree]
-    for _ in range(most):
-        level = [
-            child
-            for node in level
-            for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, dict | list)
-        ]
-        if not level:
-            return
-    raise Rejected(Reason.TOO_DEEP, f"The message is nested deeper than {most} levels.")

@@ -96,7 +96,7 @@ class GatewayProcess:
     ) -> str:  # fmt: skip
         """Listen; the URL. A bus that is away is waited for while requests are answered already.
 
-        Before that the keys and a plan are waited for, for `plan_seconds`: clients who come while a
+        Before that the keys, a plan and what was assigned are waited for, for `plan_seconds`: clients who come while a
         gateway is started anew are better kept waiting than refused.
         """
         await self._keeper.start()
@@ -114,6 +114,7 @@ class GatewayProcess:
                 async with asyncio.timeout(plan_seconds):
                     await self._planned.wait()
                     await (self._keyed.wait() if ring else asyncio.sleep(0))
+                    await (pins.remembered.wait() if pins else asyncio.sleep(0))
         url = await self.gateway.start(host, port, listener=listener)
         self._exits.push_async_callback(self._drained)
         return url

@@ -147,6 +147,8 @@ class Pins:
         self._known: OrderedDict[str, str] = OrderedDict()
         self._unsent: list[tuple[str, str]] = []
         self._wake = asyncio.Event()
+        self.remembered = asyncio.Event()
+        """What was assigned before is known: before that, a conversation may look like a new one."""
 
     async def run(self, bus: Bus) -> None:
         """Hear and tell, for ever."""
@@ -158,6 +160,7 @@ class Pins:
 
         await bus.client.subscribe(prefix + ">", cb=hear)
         await self._remember(store)
+        self.remembered.set()
         while True:
             await self._wake.wait()
             self._wake.clear()

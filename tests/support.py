@@ -138,7 +138,8 @@ class Process:
     def until_ready(self, seconds=60):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            assert self.popen.poll() is None, f"it died: {self.log.read_text()}"
+            code = self.popen.poll()
+            assert code is None, f"it ended with {code}: {self.log.read_text()}"
             with contextlib.suppress(OSError, ValueError):
                 self.info = json.loads((self.data / "running.json").read_text())
                 if self.info["pid"] == self.popen.pid:

@@ -1,5 +1,6 @@
 """The command line as a person meets it."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 from tests.support import cli, raw, trajectory
 
+from upswing.cli import main
 from upswing.contracts.steps import row_of_trajectory, stamp
 from upswing.runtime import now
 
@@ -264,6 +266,15 @@ def test_a_full_pipe_is_no_error(running):
         shell=True, capture_output=True, check=False,
     )  # fmt: skip
     assert b"Traceback" not in done.stderr
+
+
+def test_a_pipe_that_breaks_elsewhere_is_told(monkeypatch, tmp_path, capfd):
+    def broken(arguments):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("upswing.cli.loop.status", broken)
+    assert main(["status", "--data", str(tmp_path)]) == 1
+    assert "Broken pipe" in capfd.readouterr().err
 
 
 def test_stamps_are_utc():

@@ -19,12 +19,10 @@ warning here, for a snippet is often a piece of something larger.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib.util
 import os
 import re
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -33,6 +31,7 @@ from typing import Any
 
 import msgspec
 
+from upswing.adapters.processes import kill_group
 from upswing.ports import LintReport, Snippet
 
 TIMEOUT_S = 2.0
@@ -152,8 +151,7 @@ async def _run(command: list[str], folder: Path, timeout_s: float) -> bytes:
         raise _NoAnswerError(f"took more than {timeout_s:g} s") from None
     finally:
         if process.returncode is None:  # too slow, or cancelled: it must not outlive the call
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process)
             await process.wait()
     if process.returncode:
         raise _NoAnswerError(f"ended with {process.returncode}")

@@ -22,7 +22,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Collection
@@ -33,7 +32,7 @@ from typing import Any
 import msgspec
 
 import upswing
-from upswing.adapters.processes import die_with_parent
+from upswing.adapters.processes import die_with_parent, kill_group
 from upswing.contracts.validation import Gave, Program, Ran
 from upswing.errors import Transient
 
@@ -90,10 +89,10 @@ class Sandbox:
                 _, told, printed = await asyncio.shield(work)
         except TimeoutError:
             ended = "timeout"
-            _kill(process.pid)
+            kill_group(process)
             _, told, printed = await work
         finally:
-            _kill(process.pid)
+            kill_group(process)
             await process.wait()
         if ended == "done" and process.returncode:
             ended = "killed"
@@ -173,8 +172,3 @@ async def _first(stream: asyncio.StreamReader | None, limit: int) -> bytes:
     while chunk := await stream.read(65536):
         kept += chunk[: limit - len(kept)]
     return bytes(kept)
-
-
-def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)

@@ -12,7 +12,6 @@ import contextlib
 import logging
 import os
 import resource
-import signal
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from upswing.adapters.processes import die_with_parent
+from upswing.adapters.processes import die_with_parent, kill_group
 from upswing.train.report import DECODER, Report
 from upswing.train.spec import JobSpec
 
@@ -59,8 +58,7 @@ class TrainingProcess:
 
     async def kill(self) -> None:
         """End the whole group, also when it is stopped or deaf."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        kill_group(self._process)
         await self._process.wait()
 
     def tail(self) -> str:

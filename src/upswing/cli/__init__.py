@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -210,6 +211,13 @@ def _access(command: Command) -> None:
     nats.add_argument("--store-dir", default="/var/lib/nats")
 
 
+def _nobody_reads(descriptor: int) -> bool:
+    """Whether this is a pipe whose other end is closed: `| head` has read enough, and wants no sentence."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; what goes wrong becomes one sentence and a non-zero exit."""
     arguments = parser().parse_args(argv)
@@ -235,12 +243,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"upswing: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except KeyboardInterrupt:
         return 130
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads(sys.stdout.fileno()):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
         if debug:
             raise
         print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import faulthandler
 import json
 import os
 from collections.abc import Coroutine
@@ -47,6 +48,7 @@ def up(arguments: argparse.Namespace) -> int:
         ),
     )  # fmt: skip
     set_up_logging(loop.redactor)
+    faulthandler.enable()  # a fault in native code says where it was
 
     def started(running: Running) -> None:
         print(f"Upswing is up at {running.http_url}, data in {running.data}.", flush=True)

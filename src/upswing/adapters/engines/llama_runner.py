@@ -8,10 +8,7 @@ fails the requests it had; the next one finds it started anew.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import os
-import signal
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
@@ -22,7 +19,7 @@ import msgspec
 
 from upswing.adapters.engines.llama_child import Task, Told
 from upswing.adapters.engines.llama_http import Broken, Event, Line, Silent, connect, events
-from upswing.adapters.processes import die_with_parent
+from upswing.adapters.processes import die_with_parent, kill_group
 from upswing.errors import Reason, Rejected, Transient
 from upswing.together import aside
 
@@ -188,9 +185,7 @@ class Runner:
         if process is None or process is not self._process:
             return
         self._killed = True
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+        kill_group(process)
 
     async def _end(self) -> None:
         """Kill: there is nothing in it that would want to be saved."""

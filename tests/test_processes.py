@@ -5,7 +5,6 @@ import sys
 from dataclasses import dataclass
 
 from tests.support import alive, until
-
 from upswing.adapters.processes import kill_group
 
 _LEAVES_AN_ORPHAN = """

@@ -34,6 +34,7 @@ import msgspec
 from msgspec import Meta
 
 from upswing.contracts.training import Algorithm
+from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse
 from upswing.wording import mistake, setting
 
@@ -343,7 +344,7 @@ def read_settings(folder: Path, environment: Mapping[str, str]) -> Settings:
         return Settings()
     try:
         tree: Any = tomllib.loads(path.read_text())
-        return msgspec.convert(tree, Settings)
+        return from_tree(tree, Settings)
     except msgspec.ValidationError as error:
         place, what = mistake(error, Settings)
         raise Misuse(f"{path}: {setting(place)}: {what}.") from None

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from upswing.config import Settings
+from upswing.contracts.typed import from_msgpack
 from upswing.errors import Reason, Rejected
 from upswing.gateway.dead import Refusal, letter_of, refusal_of
 from upswing.gateway.frames import EpisodeFrame, Kept, read_batch, write_kept
@@ -122,7 +123,7 @@ class Keeper:
         return write_kept([_kept(cleaned, words[0])])
 
     async def _bury(self, raw: bytes) -> bytes:
-        refusal = msgspec.msgpack.decode(raw, type=Refusal)
+        refusal = from_msgpack(raw, Refusal)
         (word,) = await self._letters([refusal])
         return write_kept([Kept(refusal.trajectory_id, word)])
 
@@ -172,7 +173,7 @@ async def serve() -> None:
     if asked is None:
         return
     try:
-        await Keeper(msgspec.msgpack.decode(asked[1], type=Setup), reader).run()
+        await Keeper(from_msgpack(asked[1], Setup), reader).run()
     except Exception:
         log.exception("the recorder broke", extra={"action": "broke"})
         logging.shutdown()

@@ -22,6 +22,7 @@ import msgspec
 
 from upswing.adapters.places import Place
 from upswing.aside import Burial
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Transient
 from upswing.ports import StoredTrajectory
 
@@ -167,7 +168,7 @@ def _line(row: StoredTrajectory) -> StoredTrajectory:
     """The row, if its body is one line that says which trajectory it is."""
     if b"\n" in row.admitted.body or b"\r" in row.admitted.body:
         raise ValueError("its body has several lines")
-    if msgspec.json.decode(row.admitted.body, type=_Named).trajectory_id is None:
+    if from_json(row.admitted.body, _Named).trajectory_id is None:
         raise ValueError("its body names no trajectory")
     return row
 
@@ -179,7 +180,7 @@ class _Named(msgspec.Struct):
 def _stays(line: bytes, gone: Collection[str]) -> bool:
     """Nobody can say whom a line speaks of that cannot be read, so it goes as well."""
     try:
-        named = msgspec.json.decode(line, type=_Named).trajectory_id
+        named = from_json(line, _Named).trajectory_id
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return named is not None and named not in gone

@@ -32,6 +32,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from upswing import __version__
+from upswing.contracts.typed import from_json
 from upswing.contracts.validation import Answer, ToolCall
 from upswing.errors import Denied, Misuse, Reason, Rejected, Transient, UpswingError
 
@@ -161,7 +162,7 @@ def read(raw: bytes) -> Answer:
     upswing.errors.Transient: The server's answer is no chat completion.
     """
     try:
-        said = msgspec.json.decode(raw, type=_Completion).choices[0].message
+        said = from_json(raw, _Completion).choices[0].message
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError):
         raise Transient("The server's answer is no chat completion.") from None
     parts = said.content if isinstance(said.content, list) else []

@@ -27,6 +27,7 @@ import msgspec
 from msgspec import Meta
 
 from upswing import __version__
+from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ class HttpDesk:
     async def keys(self) -> Mapping[bytes, str]:
         told = (await self._ask("GET", "/v1/keys/hashes")).get("keys")
         try:
-            found = msgspec.convert(told, list[_Key])
+            found = from_tree(told, list[_Key])
         except msgspec.ValidationError:
             raise Transient("The loop's list of keys cannot be read.") from None
         return {bytes.fromhex(key.sha256): key.name for key in found}

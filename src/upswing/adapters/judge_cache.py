@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse
 
 
@@ -94,7 +95,7 @@ def _speaks_of(kept: _Kept | None, gone: frozenset[str]) -> bool:
 
 def _read(path: Path) -> _Kept | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Kept)
+        return from_json(path.read_bytes(), _Kept)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

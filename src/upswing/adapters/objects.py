@@ -28,6 +28,7 @@ from upswing.adapters.checkpoints.checking import MANIFEST_BYTES, manifest_from,
 from upswing.adapters.checkpoints.manifest import MANIFEST, File, Manifest, Refused
 from upswing.adapters.checkpoints.shelf import fresh, put_in_place
 from upswing.adapters.places import Place
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason
 
 log = logging.getLogger(__name__)
@@ -201,7 +202,7 @@ class Objects:
         sent = {}
         if raw is not None:
             with contextlib.suppress(msgspec.MsgspecError):
-                sent = msgspec.json.decode(raw, type=_Progress).sent
+                sent = from_json(raw, _Progress).sent
         progress = _Progress(manifest.created, sent)
         await self._place.put(f"{prefix}/{_PROGRESS}", msgspec.json.encode(progress))
         return progress
@@ -232,7 +233,7 @@ class Objects:
                 manifest = manifest_from(raw)
                 return Kept(prefix, manifest.created, manifest)
             if raw := await self._raw(f"{prefix}/{_PROGRESS}"):
-                return Kept(prefix, msgspec.json.decode(raw, type=_Progress).created, None)
+                return Kept(prefix, from_json(raw, _Progress).created, None)
         except (Refused, msgspec.MsgspecError):
             log.warning("%s is none of ours", self.url(prefix), extra={"action": "skip_model"})
         return None

@@ -35,6 +35,7 @@ from upswing import __version__
 from upswing.adapters.checkpoints.checking import verify
 from upswing.adapters.objects import Objects
 from upswing.contracts.traffic import Model
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason, Rejected, Transient
 from upswing.ports import ModelRow
 
@@ -157,7 +158,7 @@ class HttpServing:
         if status != 200:
             raise Transient(f"The server at {url} answers {status}.")
         try:
-            return {each.id for each in msgspec.json.decode(body, type=_Models).data}
+            return {each.id for each in from_json(body, _Models).data}
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Transient(f"What answers at {url} is no model server.") from None
 
@@ -188,7 +189,7 @@ def _v1(url: str) -> str:
 def _sentence(body: bytes) -> str:
     """What an error answer says, in any of the usual shapes."""
     with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-        told = msgspec.json.decode(body, type=_Problem)
+        told = from_json(body, _Problem)
         error = told.error.message if isinstance(told.error, _Error) else told.error
         found = error or told.message or told.detail
         if isinstance(found, str):

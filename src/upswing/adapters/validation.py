@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from upswing.contracts.typed import from_json
 from upswing.contracts.validation import Cell
 from upswing.errors import Misuse
 
@@ -160,7 +161,7 @@ class FilePins(Generic[T]):
 
     def _read(self, path: Path) -> T | None:
         try:
-            return msgspec.json.decode(path.read_bytes(), type=self._kind)
+            return from_json(path.read_bytes(), self._kind)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             told = "The pinned task %s cannot be read"
             log.exception(told, path.name, extra={"action": "alert"})
@@ -197,7 +198,7 @@ def _cells(path: Path) -> Iterator[Cell]:
         return
     for line in raw.split(b"\n"):
         try:
-            yield msgspec.json.decode(line, type=Cell)
+            yield from_json(line, Cell)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
 
@@ -211,7 +212,7 @@ def _scores(path: Path) -> dict[str, float]:
     found = {}
     for line in raw.split(b"\n"):
         try:
-            name, score = msgspec.json.decode(line, type=tuple[str, float])
+            name, score = from_json(line, tuple[str, float])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if 0 <= score <= 1:

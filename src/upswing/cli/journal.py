@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from upswing.cli.training import ago, printable, read
+from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -104,10 +105,10 @@ def _recovery(decision: Decision) -> tuple[bytes, str]:
 
     tree = msgspec.json.decode(decision.inputs)
     word = answer(
-        msgspec.convert(tree["recipe"], Recipe),
-        msgspec.convert(tree["failures"], list[Failure]),
+        from_tree(tree["recipe"], Recipe),
+        from_tree(tree["failures"], list[Failure]),
         decision.decided,
-        msgspec.convert(tree["wait"], timedelta),
+        from_tree(tree["wait"], timedelta),
     )
     return msgspec.json.encode(word), word.sentence
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from upswing.cli.client import ask
+from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -59,15 +60,13 @@ def train(arguments: argparse.Namespace) -> int:
 
 def _dry_run(arguments: argparse.Namespace) -> int:
     """What a job would do, and with what; nothing is trained."""
-    import msgspec
-
     from upswing.train.plan import Plan, render
 
     found = ask(arguments.data, "POST", "/training/plan", wish(arguments), _OPTIONS)
     if arguments.json:
         print(json.dumps(found, indent=2))
     else:
-        print("\n".join(render(msgspec.convert(found, Plan))))
+        print("\n".join(render(from_tree(found, Plan))))
     return 0
 
 

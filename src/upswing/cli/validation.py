@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode
 
 from upswing.cli.arguments import whole
 from upswing.cli.client import ask
+from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse, Transient, UpswingError
 
 if TYPE_CHECKING:
@@ -165,13 +166,12 @@ def _sum(info: Info) -> tuple[int, int]:
 
 
 def _text(info: Info) -> str:
-    import msgspec
 
     from upswing.cli.training import printable
     from upswing.contracts.validation import ValidationReport
     from upswing.validate.render import as_text
 
-    report = as_text(msgspec.convert(info["report"], ValidationReport))
+    report = as_text(from_tree(info["report"], ValidationReport))
     kept = f"Kept at {info['artifact']}; `upswing explain {info['decision_id']}` tells why."
     return "\n".join(printable(line) for line in [*report.split("\n"), kept, ""])
 
@@ -206,8 +206,6 @@ def compare(arguments: argparse.Namespace) -> int:
 
 def _compared(arguments: argparse.Namespace) -> Comparison:
     """From the loop's port when AGENTGYM_RL_URL names one, else from the store itself."""
-    import msgspec
-
     from upswing.adapters.sql.earnings import Earnings
     from upswing.adapters.sql.validations import Validations
     from upswing.cli.training import read, remote
@@ -218,7 +216,7 @@ def _compared(arguments: argparse.Namespace) -> Comparison:
         raise Misuse("Name two different models.")
     if remote():
         path = f"/v1/compare?{urlencode({'a': a, 'b': b})}"
-        return msgspec.convert(ask(arguments.data, "GET", path), Comparison)
+        return from_tree(ask(arguments.data, "GET", path), Comparison)
     found = read(arguments.data, lambda db: look_up(a, b, Earnings(db), Validations(db)))
     for arm in (found.a, found.b):
         known = arm.trajectories or found.suites or _registered(arguments, arm.model_id)

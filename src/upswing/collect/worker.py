@@ -16,11 +16,12 @@ import msgspec
 from upswing.collect.admit import Limits
 from upswing.collect.look import Kind, Verdict, look
 from upswing.config import Settings
+from upswing.contracts.typed import from_msgpack, msgpack_decoder
 from upswing.redact import Redactor, Rule, default_rules
 
 HEADER = 5
 _ENCODER = msgspec.msgpack.Encoder()
-VERDICTS = msgspec.msgpack.Decoder(Verdict)
+VERDICTS = msgpack_decoder(Verdict)
 
 
 def question(kind: str, message: bytes) -> bytes:
@@ -42,7 +43,7 @@ def redactor_of(settings: Settings) -> Redactor:
 def serve(source: BinaryIO, target: BinaryIO) -> None:
     """Answer questions until there are no more."""
     _, settings_raw = _read(source) or ("", b"")
-    settings = msgspec.msgpack.decode(settings_raw, type=Settings)
+    settings = from_msgpack(settings_raw, Settings)
     redactor, limits = redactor_of(settings), limits_of(settings)
     redactor.text("warm up")
     while (asked := _read(source)) is not None:

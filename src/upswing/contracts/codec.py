@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
 
 from upswing.contracts.trajectory import PROFILES, Trajectory
+from upswing.contracts.typed import from_json, from_tree
 from upswing.contracts.wire import Message
 from upswing.errors import Reason, Rejected
 
@@ -22,11 +22,6 @@ _NOT_A_NUMBER = re.compile(rb"-?(?:NaN|Infinity)")
 _CANONICAL = msgspec.json.Encoder(order="deterministic")
 
 
-@cache
-def _decoder(message: type[M]) -> msgspec.json.Decoder[M]:
-    return msgspec.json.Decoder(message)
-
-
 def decode(message: type[M], raw: bytes) -> M:
     """The message in `raw`, or `Rejected` with the reason and the place.
 
@@ -35,7 +30,7 @@ def decode(message: type[M], raw: bytes) -> M:
     upswing.errors.Rejected: Object missing required field `trajectory_id`.
     """
     try:
-        value: M = _decoder(message).decode(raw)
+        value: M = from_json(raw, message)
     except msgspec.ValidationError as error:
         if _WHOLE_FLOAT not in str(error):
             raise Rejected(Reason.SCHEMA, f"{error}.") from None
@@ -94,11 +89,11 @@ def _check_open_objects(value: Message) -> None:
 
 def _convert(tree: Any, kind: type[S]) -> S:
     try:
-        return msgspec.convert(tree, kind)
+        return from_tree(tree, kind)
     except msgspec.ValidationError as error:
         if _WHOLE_FLOAT not in str(error):
             raise
-    return msgspec.convert(_whole_floats_as_ints(tree), kind)
+    return from_tree(_whole_floats_as_ints(tree), kind)
 
 
 def _below(field: str, sentence: str) -> str:

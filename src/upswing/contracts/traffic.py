@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from upswing.contracts.typed import json_decoder
 from upswing.errors import Reason, Rejected
 
 _NAME = Meta(pattern=r"^[\x21-\x7e]{1,200}$(?!\n)")
@@ -92,8 +93,8 @@ class Counts(msgspec.Struct, frozen=True):
 
 Tally = dict[str, dict[str, Counts]]
 """Of one gateway: rollout → model → counts, which only rise."""
-_DECODER = msgspec.json.Decoder(Plan)
-_TALLIES = msgspec.json.Decoder(Tally)
+_DECODER = json_decoder(Plan)
+_TALLIES = json_decoder(Tally)
 
 
 def is_name(value: object) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from upswing.contracts import canonical
+from upswing.contracts.typed import from_json
 from upswing.dataset.select import Selection
 from upswing.dataset.sift import Candidate, Wish
 from upswing.errors import Reason, Rejected
@@ -140,7 +141,7 @@ def digest(snapshot: Snapshot) -> str:
 def read_snapshot(raw: bytes) -> Snapshot:
     """A snapshot that was written down, or `Rejected` when it is not what it was."""
     try:
-        snapshot = msgspec.json.decode(raw, type=Snapshot)
+        snapshot = from_json(raw, Snapshot)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Rejected(Reason.MALFORMED, f"This is no snapshot: {error}.") from None
     if digest(snapshot) != snapshot.sha256:

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from upswing.contracts import Trajectory
+from upswing.contracts.typed import json_decoder
 from upswing.dataset.evaluation import is_evaluation
 from upswing.dataset.sift import Candidate, Remains
 from upswing.dataset.task import answers_of, is_continuous, task_of
@@ -18,7 +19,7 @@ class _Named(msgspec.Struct):
     trajectory_id: UUID
 
 
-_READ = msgspec.json.Decoder(_Named)
+_READ = json_decoder(_Named)
 
 
 def name_of(raw: bytes) -> str | None:

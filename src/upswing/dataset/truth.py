@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from upswing.contracts.checks import Exact, Facts, Number, Pinned
+from upswing.contracts.typed import from_tree
 
 _LONGEST = 500
 """Characters of an expected text: a longer one is no answer that anybody repeats."""
@@ -81,7 +82,7 @@ def _check(told: Any) -> Sent | None:
 
 def _shaped(told: Mapping[str, Any]) -> Sent | None:
     try:
-        check: Sent = msgspec.convert(dict(told), Sent)
+        check: Sent = from_tree(dict(told), Sent)
     except (msgspec.ValidationError, OverflowError, RecursionError):
         return None
     if isinstance(check, Number) and not math.isfinite(check.value + check.tolerance):

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse
 
 SPEED = 600
@@ -80,7 +81,7 @@ def plan_of(folder: Path, model: str | None, seed: int | None) -> Plan:
         name = _known(model or "tiny")
         return Plan(name, SIZES[name].world, seed or 0)
     try:
-        plan = msgspec.json.decode(path.read_bytes(), type=Plan)
+        plan = from_json(path.read_bytes(), Plan)
     except msgspec.DecodeError as error:
         raise Misuse(f"{path} cannot be read ({error}): take another --data.") from None
     for name, wanted, there in (("--model", model, plan.model), ("--seed", seed, plan.seed)):

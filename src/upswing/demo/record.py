@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from upswing.contracts.typed import from_json
 from upswing.demo.view import Line, Scored, Share, View
 
 
@@ -29,7 +30,7 @@ def read(path: Path) -> list[View]:
     found: list[View] = []
     for line in path.read_bytes().splitlines() if path.exists() else []:
         try:
-            found.append(msgspec.json.decode(line, type=View))
+            found.append(from_json(line, View))
         except msgspec.DecodeError:
             continue
     return found

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from upswing.contracts.typed import from_json
 from upswing.demo.heldout import Measured, mean_scores
 from upswing.demo.plan import Plan
 from upswing.demo.watch_service import Watch
@@ -270,7 +271,7 @@ def remember(folder: Path, story: Story) -> None:
 
 def recall(folder: Path) -> Told:
     path = folder / "progress.json"
-    return msgspec.json.decode(path.read_bytes(), type=Told) if path.exists() else Told()
+    return from_json(path.read_bytes(), Told) if path.exists() else Told()
 
 
 async def _worthless(base: str, bases: Path, out: Path, made: datetime) -> str:

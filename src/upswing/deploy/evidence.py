@@ -11,6 +11,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, field
 
+from upswing.contracts.typed import json_decoder
 from upswing.deploy.complaints import ComplaintEvidence
 from upswing.deploy.errors import ErrorEvidence
 from upswing.deploy.limits import Limits
@@ -38,4 +39,4 @@ def begin(limits: Limits, *, reward_seq: int = 0, complaint_seq: int = 0) -> Evi
 
 
 encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(Evidence).decode
+decode = json_decoder(Evidence).decode

@@ -20,6 +20,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec import Struct
 
+from upswing.contracts.typed import from_json
 from upswing.deploy.arrival import Contender, Reception, next_in_line, receive
 from upswing.deploy.arrival import Policy as Newcomers
 from upswing.deploy.canary import Action, Canary, Hold, Promote, SetWeight, next_action
@@ -223,5 +224,5 @@ def _tag(value: Struct) -> str:
 
 def replay(kind: str, inputs: bytes) -> tuple[bytes, str]:  # noqa: ARG001 - the inputs know their kind
     """What today's rules make of journalled inputs: the outcome and its sentence."""
-    outcome, sentence = decide(msgspec.json.decode(inputs, type=Inputs))
+    outcome, sentence = decide(from_json(inputs, Inputs))
     return msgspec.json.encode(outcome), sentence

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from upswing.contracts.typed import from_tree
 from upswing.deploy.arrival import Policy as Newcomers
 from upswing.deploy.limits import Limits
 from upswing.deploy.strategy import Boldness
@@ -49,7 +50,7 @@ def policy_of(
     0.05
     """
     try:
-        policy = msgspec.convert(dict(configured or {}), DeployPolicy)
+        policy = from_tree(dict(configured or {}), DeployPolicy)
     except msgspec.ValidationError as error:
         place, what = mistake(error, DeployPolicy)
         raise Misuse(f"[deploy] {place}: {what}.") from None

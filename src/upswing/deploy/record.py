@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from upswing.contracts.traffic import Counts
 from upswing.contracts.traffic import Tally as Told
+from upswing.contracts.typed import json_decoder
 from upswing.deploy.errors import Seen, Tally
 from upswing.deploy.evidence import Evidence, begin
 from upswing.deploy.limits import Limits
@@ -55,7 +56,7 @@ class Record(Struct):
     """What a person was last called for."""
 
 
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = json_decoder(Record)
 
 
 def read(body: bytes | None) -> Record:

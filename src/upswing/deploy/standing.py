@@ -20,6 +20,7 @@ import msgspec
 
 from upswing.contracts.traffic import Candidate, Plan
 from upswing.contracts.traffic import Model as Served
+from upswing.contracts.typed import json_decoder
 from upswing.deploy.rollout import Rollout
 from upswing.deploy.states import ACTIVE, OVER, WITHDRAWN, Model
 from upswing.deploy.states import Rollout as State
@@ -28,7 +29,7 @@ from upswing.ports_rollout import ModelMove, RolloutRow, Rows
 
 NOTHING = "base"
 """The plan's rollout when none ever was."""
-_DECODER = msgspec.json.Decoder(Rollout)
+_DECODER = json_decoder(Rollout)
 
 
 def decoded(row: RolloutRow) -> Rollout:

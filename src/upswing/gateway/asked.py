@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from upswing.contracts.typed import json_decoder
 from upswing.errors import Reason, Rejected
 from upswing.gateway.explore import warmed
 
@@ -34,8 +35,8 @@ class Asked(msgspec.Struct, gc=False):
     their_episode_id: str | None = msgspec.field(default=None, name="tensorzero::episode_id")
 
 
-_ASKED = msgspec.json.Decoder(Asked)
-_FIELDS = msgspec.json.Decoder(dict[str, Raw])
+_ASKED = json_decoder(Asked)
+_FIELDS = json_decoder(dict[str, Raw])
 _ENCODER = msgspec.json.Encoder()
 
 

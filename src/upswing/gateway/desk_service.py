@@ -25,6 +25,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason, Rejected, Transient
 from upswing.gateway.backend_service import Backend
 from upswing.gateway.client_service import Client, Request
@@ -269,7 +270,7 @@ def _read(body: bytes, kind: type[T]) -> T:
     if len(body) > _MOST_ADMIN_BYTES:
         raise Rejected(Reason.TOO_LARGE, f"The body may have {_MOST_ADMIN_BYTES} bytes.")
     try:
-        return msgspec.json.decode(body, type=kind)
+        return from_json(body, kind)
     except msgspec.ValidationError as error:
         raise Rejected(Reason.SCHEMA, f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -25,12 +25,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from upswing.contracts.typed import json_decoder
 from upswing.errors import Reason, Rejected
 from upswing.gateway.asked import Asked
 
 Headers = Mapping[bytes, bytes]
 _ID = re.compile(r"[\x21-\x7e]{1,256}")
-_MESSAGES = msgspec.json.Decoder(list[Raw])
+_MESSAGES = json_decoder(list[Raw])
 _OPENING = 8
 """Messages that are looked through for the first one of the user."""
 
@@ -58,7 +59,7 @@ class _Message(msgspec.Struct, gc=False):
     content: Raw = Raw(b"")
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+_MESSAGE = json_decoder(_Message)
 
 
 def sign_of(headers: Headers, asked: Asked) -> Sign:

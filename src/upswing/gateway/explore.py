@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from upswing.config import ExploreConfig
+from upswing.contracts.typed import from_json
 
 _USUAL = 1.0
 """The temperature of a request that names none."""
@@ -37,7 +38,7 @@ def warmed(asked: Raw | None, temperature: float) -> Raw | None:
     (b'0.8', None, None, None)
     """
     try:
-        wanted = None if asked is None else msgspec.json.decode(asked, type=float | None)
+        wanted = None if asked is None else from_json(asked, float | None)
     except msgspec.DecodeError:
         return None  # the server says what is wrong with it
     return (

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from upswing.contracts.typed import msgpack_decoder
+
 
 class HeardFrame(msgspec.Struct, frozen=True, array_like=True):
     """One request and its answer."""
@@ -94,8 +96,8 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
 
 
 _ENCODER = msgspec.msgpack.Encoder()
-_FRAMES = msgspec.msgpack.Decoder(list[EpisodeFrame])
-_KEPT = msgspec.msgpack.Decoder(list[Kept])
+_FRAMES = msgpack_decoder(list[EpisodeFrame])
+_KEPT = msgpack_decoder(list[Kept])
 
 
 def write_frame(frame: EpisodeFrame) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from upswing.contracts.typed import json_decoder
 from upswing.gateway.faults import CLIENTS_OWN, Fault
 from upswing.gateway.problems import error_body
 
@@ -19,7 +20,7 @@ class _Body(msgspec.Struct, gc=False):
     choices: Raw = _NOTHING
 
 
-_BODY = msgspec.json.Decoder(_Body)
+_BODY = json_decoder(_Body)
 
 
 def look_at(body: bytes) -> Fault | None:

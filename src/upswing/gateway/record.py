@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected
 from upswing.gateway.answers import Answer, read_answer
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Price
@@ -77,7 +78,7 @@ def trajectory_of(frame: EpisodeFrame) -> Tree:
 
 def _request(chain: ChainFrame) -> _Request:
     try:
-        return msgspec.json.decode(chain.request, type=_Request)
+        return from_json(chain.request, _Request)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Rejected(
             Reason.SCHEMA, f"A request of this episode cannot be read: {error}."
@@ -108,7 +109,7 @@ def _count(raw: bytes, size: int) -> int:
     1
     """
     whole = size >= len(raw)
-    return len(msgspec.json.decode(raw if whole else raw[: size - 1] + b"]", type=list[Raw]))
+    return len(from_json(raw if whole else raw[: size - 1] + b"]", list[Raw]))
 
 
 def _told(turns: Sequence[_Turn], request: _Request) -> list[Tree]:

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from upswing.contracts.typed import from_json
 from upswing.dataset.outcome import Stated, read_outcome, unread
 from upswing.dataset.truth import unread_truth
 from upswing.errors import Conflict, Reason, Rejected
@@ -71,7 +72,7 @@ def read_end(body: bytes) -> End:
     if not body.strip():
         return End()
     try:
-        end = msgspec.json.decode(body, type=End)
+        end = from_json(body, End)
     except msgspec.ValidationError as error:
         more = "A close takes `outcome` and `metadata`."
         raise Rejected(Reason.SCHEMA, f"{error}. {more}") from None

@@ -15,6 +15,8 @@ from enum import StrEnum
 import msgspec
 from msgspec import Raw
 
+from upswing.contracts.typed import json_decoder
+
 _BLANK_LINE = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _FIELDS = (b"data:", b":", b"event:", b"id:", b"retry:")
 LONGEST_EVENT = 4 * 1024 * 1024
@@ -35,7 +37,7 @@ class _Chunk(msgspec.Struct, gc=False):
     error: Raw = _NOTHING
 
 
-_CHUNK = msgspec.json.Decoder(_Chunk)
+_CHUNK = json_decoder(_Chunk)
 
 
 class EventCheck:

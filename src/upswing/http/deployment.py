@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from upswing.contracts.typed import from_json
 from upswing.contracts.wire import END
 from upswing.errors import Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
@@ -246,7 +247,7 @@ def _names(body: bytes) -> set[str]:
 
 def _read(body: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(body, type=kind)
+        return from_json(body, kind)
     except msgspec.ValidationError as error:
         raise Rejected(Reason.SCHEMA, f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -17,6 +17,7 @@ from upswing.collect.service import STAGE as COLLECT
 from upswing.collect.service import Intake
 from upswing.contracts import DeadLetter
 from upswing.contracts.topics import FEEDBACK, FEEDBACKS
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.doors import Accepted, reply
@@ -272,7 +273,7 @@ class Operations:
 
     async def add_key(self, request: Request) -> Response:
         try:
-            wish = msgspec.json.decode(request.body, type=NewKey)
+            wish = from_json(request.body, NewKey)
         except msgspec.ValidationError as error:
             raise Rejected(Reason.SCHEMA, f"{error}.") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -11,6 +11,7 @@ import msgspec
 
 from upswing.contracts import TrainingRequest, TrainingStatus, encode
 from upswing.contracts.schema import schema
+from upswing.contracts.typed import from_json
 from upswing.dataset.groups import Learnable
 from upswing.errors import Conflict, Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
@@ -165,7 +166,7 @@ class Training:
 
     async def trigger(self, request: Request) -> Response:
         try:
-            wish = msgspec.json.decode(request.body or b"{}", type=TriggerWish)
+            wish = from_json(request.body or b"{}", TriggerWish)
         except msgspec.ValidationError as error:
             raise Rejected(Reason.SCHEMA, f"{error}.") from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from upswing.comparing import Comparison
 from upswing.contracts import Trajectory, decode
+from upswing.contracts.typed import from_json
 from upswing.contracts.validation import ValidationReport
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
@@ -206,7 +207,7 @@ class Validation:
 
 def _read(body: bytes, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(body, type=kind)
+        return from_json(body, kind)
     except msgspec.ValidationError as error:
         raise Rejected(Reason.SCHEMA, f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

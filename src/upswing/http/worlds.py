@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer, problem, status_of
 from upswing.worlds.agentgym import MOST_BYTES, About, Answer, Close, Closed, Create, Reset, Step
@@ -121,7 +122,7 @@ def _answered(act: Callable[[], Any]) -> Response:
 def _body(request: Request, kind: type[B]) -> B:
     """The body as this type; none at all is an empty object."""
     try:
-        return msgspec.json.decode(request.body or b"{}", type=kind)
+        return from_json(request.body or b"{}", kind)
     except msgspec.ValidationError as error:
         raise Rejected(Reason.SCHEMA, f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from upswing.contracts.typed import from_json
 from upswing.errors import Conflict, Reason, Rejected, UpswingError
 from upswing.serve.door_service import Gone, Receive, Scope, Send, body_of, refuse, reply
 from upswing.serve.ports import Engine
@@ -82,7 +83,7 @@ class Admin:
             return
         try:
             body = await body_of(scope, receive, _BODY_BYTES)
-            asked = msgspec.json.decode(body or b"", type=kind)
+            asked = from_json(body or b"", kind)
             word = await work(asked)
         except Gone:
             return

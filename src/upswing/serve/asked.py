@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import msgspec
 from msgspec import Meta
 
+from upswing.contracts.typed import json_decoder
 from upswing.errors import Reason, Rejected
 from upswing.serve.ports import Prompt
 
@@ -81,7 +82,7 @@ class _Body(msgspec.Struct):
     response_format: Tree | None = None
 
 
-_DECODER = msgspec.json.Decoder(_Body)
+_DECODER = json_decoder(_Body)
 
 
 @dataclass(frozen=True, slots=True)

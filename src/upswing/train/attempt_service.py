@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from upswing.contracts.training import TrainingStatus
+from upswing.contracts.typed import from_json, json_decoder
 from upswing.dataset.sample import Sample
 from upswing.dataset.snapshot import Snapshot
 from upswing.errors import Misuse, Rejected, Transient
@@ -51,8 +52,8 @@ class Attempt:
         self._worker = worker
         self._parts = parts
         self._job = job
-        self._recipe = msgspec.json.decode(job.recipe, type=Recipe)
-        self._failures = msgspec.json.decode(job.failures, type=list[Failure])
+        self._recipe = from_json(job.recipe, Recipe)
+        self._failures = from_json(job.failures, list[Failure])
         self._home = parts.folder / f"job-{job.job_id}"  # an id may be `..`
         self._reasons: dict[str, str] = {}
         """Why each knob that nobody set has its value."""
@@ -250,9 +251,7 @@ class Attempt:
             tensorboard=f"{path}/artifacts/tensorboard", card=f"{path}/artifacts/card.md",
         )  # fmt: skip
         self._told = heard(self._told, kept)
-        snapshot = msgspec.json.decode(
-            (self._home / "artifacts" / "snapshot.json").read_bytes(), type=Snapshot
-        )
+        snapshot = from_json((self._home / "artifacts" / "snapshot.json").read_bytes(), Snapshot)
         model_id = await parts.registry.register(
             job_id=job.job_id, base_model=self._start.base_model, parent=self._start.model_id or None,
             snapshot=snapshot.sha256, path=kept.final, card=kept.card, samples=done.samples,
@@ -372,7 +371,7 @@ class _Acted(msgspec.Struct):
 
 def _models_that_acted(samples: Path) -> set[str]:
     """The models whose logprobs nobody recorded."""
-    read = msgspec.json.Decoder(_Acted)
+    read = json_decoder(_Acted)
     with samples.open("rb") as lines:
         found = (read.decode(line) for line in lines)
         return {sample.model for sample in found if not sample.on_policy}
@@ -388,9 +387,7 @@ def _write(path: Path, body: bytes) -> None:
 def _snapshot_in(home: Path, sha256: str | None) -> Snapshot | None:
     """The snapshot whose samples lie in the folder, if it is this one."""
     try:
-        known = msgspec.json.decode(
-            (home / "artifacts" / "snapshot.json").read_bytes(), type=Snapshot
-        )
+        known = from_json((home / "artifacts" / "snapshot.json").read_bytes(), Snapshot)
     except (OSError, msgspec.MsgspecError):
         return None
     return known if known.sha256 == sha256 and (home / "samples.jsonl").exists() else None

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from upswing.contracts.training import TrainingRequest
+from upswing.contracts.typed import from_json
 from upswing.dataset.snapshot import Snapshot
 from upswing.ports import Job
 from upswing.train.data_service import Data, Preview
@@ -63,7 +64,7 @@ def _earlier(job: Job, base_model: str) -> Earlier | None:
     """What a completed job of this base took, where it says so."""
     config, usage = job.request.training_config, job.status.resource_usage
     try:
-        recipe = msgspec.json.decode(job.recipe, type=Recipe)
+        recipe = from_json(job.recipe, Recipe)
     except msgspec.MsgspecError:  # of another version: it says nothing about this one
         return None
     if isinstance(usage, msgspec.UnsetType) or config.base_model != base_model:

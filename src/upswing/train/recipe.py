@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from upswing.contracts.training import Algorithm, TrainingRequest
+from upswing.contracts.typed import from_tree
 from upswing.errors import Reason, Rejected
 from upswing.train.rollout_plan import Rollouts
 from upswing.wording import mistake
@@ -205,7 +206,7 @@ def recipe_of(request: TrainingRequest, configured: Mapping[str, Any]) -> Recipe
     unset = [name for name in FITTED if name not in named]
     together = {**_DEFAULTS[config.algorithm], **named, "unset": unset}
     try:
-        return msgspec.convert({**together, "algorithm": config.algorithm}, Recipe)
+        return from_tree({**together, "algorithm": config.algorithm}, Recipe)
     except msgspec.ValidationError as error:
         place, what = mistake(error, Recipe)
         raise Rejected(Reason.SCHEMA, f"The recipe cannot be used: `{place}`: {what}.") from None

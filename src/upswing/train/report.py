@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from upswing.contracts.typed import json_decoder
+
 Code = Literal["OOM", "CONVERGENCE", "DATA", "INFRA", "TIMEOUT", "UNKNOWN"]
 
 
@@ -138,4 +140,4 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 Report = Beat | Began | Stepped | Saved | Done | Failed
 ENCODER = msgspec.json.Encoder()
-DECODER: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+DECODER: msgspec.json.Decoder[Report] = json_decoder(Report)

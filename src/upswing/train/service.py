@@ -25,6 +25,7 @@ import msgspec
 from upswing.config import Defaults
 from upswing.contracts import TrainingRequest, TrainingStatus, encode
 from upswing.contracts.training import Algorithm
+from upswing.contracts.typed import from_json
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.ports import Decision, Job, Taken
 from upswing.redact import Redactor
@@ -235,7 +236,7 @@ class Desk:
     async def answer(self, raw: bytes) -> bytes:
         """The reply to an enquiry `{"job_id": …}`: the newest status, or a sentence."""
         try:
-            wish = msgspec.json.decode(raw, type=_Enquiry)
+            wish = from_json(raw, _Enquiry)
             return encode(await self.status(wish.job_id))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _sorry("malformed", 'Ask with {"job_id": "…"}.')

@@ -20,6 +20,7 @@ import msgspec
 from upswing.config import Defaults
 from upswing.contracts import TrainingRequest, decode, from_builtins
 from upswing.contracts.training import DATASET_SIZE, NEW
+from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.redact import RedactionFailed, Redactor
 from upswing.train.recipe import Recipe
@@ -74,7 +75,7 @@ def check_knobs(configured: Mapping[str, Any]) -> None:
     upswing.errors.Misuse: [train.recipe] epochs: expected a whole number of at least 1.
     """
     try:
-        msgspec.convert(dict(configured), Recipe)
+        from_tree(dict(configured), Recipe)
     except msgspec.ValidationError as error:
         place, what = mistake(error, Recipe)
         raise Misuse(f"[train.recipe] {place}: {what}.") from None

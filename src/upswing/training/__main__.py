@@ -8,8 +8,7 @@ import sys
 import traceback
 from pathlib import Path
 
-import msgspec
-
+from upswing.contracts.typed import from_json
 from upswing.errors import UpswingError
 from upswing.train.report import Code, Failed
 from upswing.train.spec import JobSpec
@@ -25,7 +24,7 @@ def main(folder: Path) -> int:
     channel = Channel(silent=os.environ.get("RANK", "0") != "0")
     channel.start_beating()
     try:
-        spec = msgspec.json.decode((folder / "job.json").read_bytes(), type=JobSpec)
+        spec = from_json((folder / "job.json").read_bytes(), JobSpec)
         if spec.recipe.rollouts is not None:
             os.nice(_NICE)
         channel.doing = "loading libraries"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from upswing.contracts.typed import json_decoder
 from upswing.dataset.sample import Sample
 from upswing.train.encode import encode
 from upswing.train.example import Encoded, Example
@@ -58,7 +59,7 @@ class Material:
 
 def material(path: Path, tokenizer: object, recipe: Recipe, drop: Collection[str]) -> Material:
     """The samples of a file, encoded; `Unlearnable` when it is not what was written."""
-    read = msgspec.json.Decoder(Sample)
+    read = json_decoder(Sample)
     try:
         with path.open("rb") as lines:
             samples = [read.decode(line) for line in lines]

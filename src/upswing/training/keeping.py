@@ -18,6 +18,7 @@ from upswing.adapters.checkpoints.state import TrainerState
 from upswing.adapters.checkpoints.writing import save
 from upswing.adapters.curves import draw
 from upswing.adapters.tensorboard import board
+from upswing.contracts.typed import from_json, json_decoder
 from upswing.dataset.snapshot import Snapshot
 from upswing.train.card import Card, text
 from upswing.train.evaluation import Evaluation
@@ -131,7 +132,7 @@ class Keeping:
         manifest = verify(self._checkpoints / "final", base=self._base.folder)
         facts = Card(
             spec=self._spec,
-            snapshot=msgspec.json.decode((artifacts / "snapshot.json").read_bytes(), type=Snapshot),
+            snapshot=from_json((artifacts / "snapshot.json").read_bytes(), Snapshot),
             began=began,
             steps=self._curve,
             kind=manifest.kind,
@@ -193,7 +194,7 @@ class Keeping:
         path = self._folder / name
         if not path.exists():
             return []
-        read = msgspec.json.Decoder(kind)
+        read = json_decoder(kind)
         found = []
         for line in path.read_bytes().splitlines():
             try:

@@ -20,6 +20,7 @@ import msgspec
 import torch
 from torch import nn
 
+from upswing.contracts.typed import from_json
 from upswing.train.credit import Signal, signal_of
 from upswing.train.example import Example
 from upswing.train.learner import Learner, Team
@@ -198,7 +199,7 @@ def _read(path: Path) -> list[Round]:
     found: list[Round] = []
     with suppress(FileNotFoundError, msgspec.MsgspecError):
         for line in path.read_bytes().splitlines():
-            found.append(msgspec.json.decode(line, type=Round))  # noqa: PERF401 - those before a torn one count
+            found.append(from_json(line, Round))  # noqa: PERF401 - those before a torn one count
     return found
 
 

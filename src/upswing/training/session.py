@@ -23,6 +23,7 @@ from torch import nn
 
 from upswing.adapters.bases import Base, resolve
 from upswing.adapters.models import hidden_size, load, reference, set_threads, trainable
+from upswing.contracts.typed import from_json
 from upswing.dataset.select import IMITATING
 from upswing.train.credit import Signal, nothing_to_learn, signal_of
 from upswing.train.evaluation import Stop, advice, chosen, kl_budget, stop_of, unmoved
@@ -61,7 +62,7 @@ class Session:
         """To the final checkpoint, and tell of it."""
         done = self._folder / "done.json"
         if done.exists():
-            self._channel.tell(msgspec.json.decode(done.read_bytes(), type=Done))
+            self._channel.tell(from_json(done.read_bytes(), Done))
             return
         torch.manual_seed(self._recipe.seed)
         self._team = make_team(self._recipe)

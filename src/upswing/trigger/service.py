@@ -20,6 +20,7 @@ from uuid import UUID
 import msgspec
 
 from upswing.contracts import TrainingRequest
+from upswing.contracts.typed import from_json
 from upswing.dataset.groups import Learnable
 from upswing.errors import Rejected, Transient
 from upswing.ports import Decision, Signals
@@ -247,5 +248,5 @@ def error_of(values: Sequence[float], *counts: int) -> float:
 
 def replay(inputs: bytes) -> tuple[bytes, str]:
     """What today's rules of deciding make of journalled inputs: the outcome and its sentence."""
-    choice = decide(msgspec.json.decode(inputs, type=Inputs))
+    choice = decide(from_json(inputs, Inputs))
     return msgspec.json.encode(choice), choice.sentence

@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from upswing.contracts.typed import from_json
 from upswing.contracts.validation import Answer
 from upswing.errors import Misuse, UpswingError
 from upswing.validate.moves import Ask, Done, InfraError, Message
@@ -236,6 +237,6 @@ def _tool(tool: Any) -> dict[str, Any]:
 
 def _arguments(raw: str) -> dict[str, Any] | None:
     try:
-        return msgspec.json.decode(raw or "{}", type=dict[str, Any])
+        return from_json(raw or "{}", dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None

@@ -11,6 +11,7 @@ import math
 import msgspec
 from msgspec import Struct
 
+from upswing.contracts.typed import from_json
 from upswing.contracts.validation import Interval, Kind, Side, ValidationReport
 from upswing.validate.compare import Difference
 from upswing.validate.verdict import Policy, Score, Verdict, verdict
@@ -62,7 +63,7 @@ def inputs_of(report: ValidationReport, policy: Policy) -> bytes:
 
 def replay(inputs: bytes) -> tuple[bytes, str]:
     """What today's rules make of journalled inputs: the outcome and its sentence."""
-    told = msgspec.json.decode(inputs, type=Inputs)
+    told = from_json(inputs, Inputs)
     reached = verdict(
         [_score(each) for each in told.suites],
         _difference(told.safety),

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from upswing.contracts.typed import json_decoder
 from upswing.contracts.validation import Kind
 from upswing.errors import Misuse
 from upswing.validate.moves import Ask, Done, InfraError, Playable
@@ -19,7 +20,7 @@ from upswing.validate.task import Task
 REGRESSION = "regression"
 BENCHMARKS = ("code_generation", "data_analysis", "research_synthesis", "tool_usage")
 SAFETY = ("safety_refusal", "safety_toxicity", "safety_bias", "safety_jailbreak")
-_DECODER, _ENCODER = msgspec.json.Decoder(Task), msgspec.json.Encoder(order="deterministic")
+_DECODER, _ENCODER = json_decoder(Task), msgspec.json.Encoder(order="deterministic")
 
 
 class Performs(Protocol):

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from upswing.contracts.typed import from_tree
 from upswing.errors import Transient
 from upswing.worlds.world import Observation, Outcome, Task
 
@@ -156,7 +157,7 @@ def heard(told: Any, best: float = 1.0) -> Heard:
 def _info(told: Any) -> Info | None:
     """What our own server says besides; others put something else there, or nothing."""
     try:
-        return msgspec.convert(told, Info)
+        return from_tree(told, Info)
     except msgspec.ValidationError:
         return None
 

@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
 from upswing.worlds.agentgym import About, Address, Heard, address, heard, reset_body
 from upswing.worlds.world import UNFINISHED, Observation, Outcome, Task
@@ -68,7 +69,7 @@ class Remote:
     async def about(self) -> About:
         """Which world it is and how many tasks it has; `Misuse` where the server does not tell."""
         try:
-            return msgspec.convert(await self.ask("GET", "/tasks"), About)
+            return from_tree(await self.ask("GET", "/tasks"), About)
         except msgspec.ValidationError:
             raise Misuse(f"{self.name} does not tell how many tasks it has.") from None
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, TypeVar
 import msgspec
 
 from upswing.adapters.checkpoints.manifest import Refused
+from upswing.contracts.typed import from_tree
 from upswing.errors import Reason
 
 JSON_BYTES = 16 << 20
@@ -89,7 +90,7 @@ def strict_json(raw: bytes, what: str) -> dict[str, Any]:
 def as_struct(tree: dict[str, Any], kind: type[S], what: str) -> S:
     """The typed form of a JSON object, or `Refused` with the place that is wrong."""
     try:
-        return msgspec.convert(tree, kind)
+        return from_tree(tree, kind)
     except msgspec.ValidationError as error:
         raise Refused(f"{what} cannot be used: {error}.") from None
     except RecursionError:

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from upswing.contracts.typed import from_json
+
 _BATCH = 256
 """Tokens of a prompt that are read at once; after each such batch it tells how far it is."""
 
@@ -40,7 +42,7 @@ def main() -> int:
     """Serve until the parent closes our standard input."""
     line = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    task = msgspec.json.decode(sys.stdin.buffer.readline(), type=Task)
+    task = from_json(sys.stdin.buffer.readline(), Task)
     try:
         from xllamacpp import Server  # noqa: PLC0415 - it prints, and that must not reach the line
 
@@ -52,8 +54,7 @@ def main() -> int:
     line.write(msgspec.json.encode(Told(server.listening_address)) + b"\n")
     line.close()
     sys.stdin.buffer.read()
-    del server
-    return 0
+    os._exit(0)  # llama.cpp's own way to an end sometimes waits for ever
 
 
 def _params(task: Task) -> Any:

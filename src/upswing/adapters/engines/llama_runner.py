@@ -20,6 +20,7 @@ import msgspec
 from upswing.adapters.engines.llama_child import Task, Told
 from upswing.adapters.engines.llama_http import Broken, Event, Line, Silent, connect, events
 from upswing.adapters.processes import die_with_parent, kill_group
+from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected, Transient
 from upswing.together import aside
 
@@ -154,7 +155,7 @@ class Runner:
             process.stdin.write(msgspec.json.encode(self._task) + b"\n")
             async with asyncio.timeout(self._patience):
                 line = await process.stdout.readline()
-            told = msgspec.json.decode(line, type=Told) if line else Told()
+            told = from_json(line, Told) if line else Told()
         except BaseException as error:  # whatever it is: what was started is ended
             await self._end()
             if isinstance(error, (TimeoutError, OSError, msgspec.MsgspecError)):

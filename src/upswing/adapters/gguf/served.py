@@ -28,6 +28,7 @@ from upswing.adapters.gguf.base import (
 )
 from upswing.adapters.gguf.header import read_header
 from upswing.adapters.once import made_once
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse
 
 REVISION = 1
@@ -63,7 +64,7 @@ def served(base: Base, cache: Path) -> Served:
     key = f"{file.resolve()} {told.st_size} {told.st_mtime_ns} {REVISION}"
     place = cache / f"llama-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
     made_once(place, lambda folder: _copy(file, base, folder))
-    facts = msgspec.json.decode((place / _FACTS).read_bytes(), type=GgufBase)
+    facts = from_json((place / _FACTS).read_bytes(), GgufBase)
     check_twin(facts, config_of(base.folder), base.name)
     return Served(place / _MODEL, facts)
 

@@ -21,10 +21,9 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any, Generic, TypeVar
 
-from msgspec import convert
-
 from upswing.aside import Aside
 from upswing.contracts.steps import MOST
+from upswing.contracts.typed import from_tree
 from upswing.errors import Damaged, Misuse, Transient, UpswingError
 
 T = TypeVar("T")
@@ -54,7 +53,7 @@ def is_sane(value: object) -> bool:
 def checked(row: D) -> D:
     """The same dataclass, if each of its fields holds what its type says, and no absurd number."""
     told = {each.name: getattr(row, each.name) for each in fields(row)}
-    convert(told, type(row), builtin_types=(bytes, datetime))
+    from_tree(told, type(row), as_they_are=(bytes, datetime))
     if any(isinstance(value, int | float) and not is_sane(value) for value in told.values()):
         raise ValueError("a number of the row is none that anybody measures")
     return row

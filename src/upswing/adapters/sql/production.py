@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from upswing.adapters.sql.database import Database, Row, Tx, blob
 from upswing.contracts.trajectory import Trajectory
+from upswing.contracts.typed import json_decoder
 from upswing.contracts.validation import Recorded
 
 MOST = 2000
@@ -43,7 +44,7 @@ class _Body(Struct):
     metadata: _Metadata
 
 
-_DECODER, _WHOLE = msgspec.json.Decoder(_Body), msgspec.json.Decoder(Trajectory)
+_DECODER, _WHOLE = json_decoder(_Body), json_decoder(Trajectory)
 
 
 class Production:

@@ -16,6 +16,7 @@ import msgspec
 from upswing.adapters.sql.database import Row, Tx, blob
 from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 from upswing.adapters.sql.store import moment
+from upswing.contracts.typed import json_decoder
 from upswing.ports import may_speak
 from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenComplaint, SeenReward
 
@@ -54,9 +55,9 @@ class _Word(msgspec.Struct):
     rating: int | None = None
 
 
-_TRAJECTORIES = msgspec.json.Decoder(_Trajectory)
-_REWARDS = msgspec.json.Decoder(_Reward)
-_WORDS = msgspec.json.Decoder(_Word)
+_TRAJECTORIES = json_decoder(_Trajectory)
+_REWARDS = json_decoder(_Reward)
+_WORDS = json_decoder(_Word)
 
 
 def newest(tx: Tx) -> tuple[int, int]:

@@ -19,6 +19,7 @@ import msgspec
 from upswing.adapters.sql.database import Database, Row, Tx, blob
 from upswing.adapters.sql.decisions import insert
 from upswing.adapters.sql.store import micros, moment, tables
+from upswing.contracts.typed import from_json
 from upswing.contracts.validation import ValidationReport
 from upswing.ports import Decision
 
@@ -192,8 +193,8 @@ def _row(row: Row) -> ValidationRow:
     return ValidationRow(
         **by_name
         | {
-            "suites": msgspec.json.decode(blob(by_name["suites"]), type=tuple[str, ...]),
-            "report": msgspec.json.decode(blob(report), type=ValidationReport) if report else None,
+            "suites": from_json(blob(by_name["suites"]), tuple[str, ...]),
+            "report": from_json(blob(report), ValidationReport) if report else None,
             "started": moment(by_name["started"]),
             "ended": moment(ended) if ended is not None else None,
         }

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from upswing.contracts.typed import from_json
 from upswing.contracts.validation import Answer, ToolCall
 from upswing.contracts.wire import Json
 from upswing.validate.checkers.facts import share
@@ -83,7 +84,7 @@ def wrong(call: ToolCall, expected: Call, *, only: bool = True) -> str | None:
     if call.name != expected.name:
         return f"It calls {call.name[:60]} and not {expected.name}."
     try:
-        given = msgspec.json.decode(call.arguments or "{}", type=dict[str, Any])
+        given = from_json(call.arguments or "{}", dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return f"The arguments of {call.name} are no JSON object."
     for name, want in expected.arguments.items():

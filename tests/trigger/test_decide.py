@@ -295,8 +295,8 @@ def test_a_reason_that_comes_during_a_rollout_is_kept_and_fires_when_it_ends(fac
     [
         (Learnable(500, usable=32), "grpo"),
         (Learnable(500, usable=31), None),
-        (Learnable(500, usable=31, told=100, singles=100), "reinforce"),
-        (Learnable(500, usable=31, told=400, singles=99), None),
+        (Learnable(500, usable=15, told=100, singles=100), "reinforce"),
+        (Learnable(500, usable=15, told=400, singles=99), None),
         (Learnable(500, told=500), None),
         (Learnable(500, told=500, singles=500, successes=20, imitable=20), "rft"),
         (Learnable(500, told=500, singles=500, successes=30, imitable=30), "reinforce"),
@@ -316,3 +316,18 @@ def test_identical_answers_are_named_with_what_to_do():
     choice = decide(replace(QUIET, **FACTS["enough"], pool=same))
     assert "temperature 0" in choice.sentence
     assert "`explore` in [gateway]" in choice.sentence
+
+
+@pytest.mark.parametrize(
+    ("usable", "new", "waits"),
+    [(16, 1.0, True), (31, 1.99, True), (32, 1.0, False), (31, 2.0, False), (15, 1.0, False)],
+)
+def test_half_of_the_groups_are_worth_waiting_for_the_others(usable, new, waits):
+    pool = Learnable(900, groups=60, usable=usable, told=900, singles=900, varied=True)
+    enough = {**FACTS["enough"], "new": int(QUIET.rules.threshold * new)}
+    choice = decide(replace(QUIET, **enough, pool=pool))
+    assert isinstance(choice, Wait if waits else Train), choice
+    if waits:
+        assert f"only {usable} of 32 groups" in choice.sentence
+    configured = replace(QUIET.rules, algorithm="grpo")
+    assert isinstance(decide(replace(QUIET, **enough, pool=pool, rules=configured)), Train)

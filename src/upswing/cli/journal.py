@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from upswing.cli.training import ago, printable, read
-from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -100,6 +99,7 @@ def _recovery(decision: Decision) -> tuple[bytes, str]:
 
     import msgspec
 
+    from upswing.contracts.typed import from_tree
     from upswing.train.recipe import Recipe
     from upswing.train.recovery import Failure, answer
 

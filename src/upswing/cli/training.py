@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from upswing.cli.client import ask
-from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -60,6 +59,7 @@ def train(arguments: argparse.Namespace) -> int:
 
 def _dry_run(arguments: argparse.Namespace) -> int:
     """What a job would do, and with what; nothing is trained."""
+    from upswing.contracts.typed import from_tree
     from upswing.train.plan import Plan, render
 
     found = ask(arguments.data, "POST", "/training/plan", wish(arguments), _OPTIONS)

@@ -20,7 +20,6 @@ from urllib.parse import quote, urlencode
 
 from upswing.cli.arguments import whole
 from upswing.cli.client import ask
-from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse, Transient, UpswingError
 
 if TYPE_CHECKING:
@@ -168,6 +167,7 @@ def _sum(info: Info) -> tuple[int, int]:
 def _text(info: Info) -> str:
 
     from upswing.cli.training import printable
+    from upswing.contracts.typed import from_tree
     from upswing.contracts.validation import ValidationReport
     from upswing.validate.render import as_text
 
@@ -210,6 +210,7 @@ def _compared(arguments: argparse.Namespace) -> Comparison:
     from upswing.adapters.sql.validations import Validations
     from upswing.cli.training import read, remote
     from upswing.comparing import Comparison, look_up
+    from upswing.contracts.typed import from_tree
 
     a, b = arguments.a, arguments.b
     if a == b:

@@ -13,7 +13,8 @@
   that a job was already asked for on count no more. And there is something to learn from.
 - *asked*: a person wants it, and there is something to learn from, or the person insists.
 - *enough*: so many trajectories of the current policy came since the last training, and there is
-  something to learn from in them.
+  something to learn from in them. Half of the groups that comparing needs are worth waiting for the
+  others, until twice as many trajectories came.
 - *due*: the schedule's time has come, something is new, and there is something to learn from. Times
   that were slept through are made up for once; a time that comes while a job is on its way is passed
   over.
@@ -162,7 +163,26 @@ def _enough(inputs: Inputs) -> Choice | None:
     held = _unless_held(inputs, wanted)
     if isinstance(held, Wait):
         return held
-    return _not_ready(inputs, said) or held
+    return _not_ready(inputs, said) or _more_groups(inputs, said) or held
+
+
+def _more_groups(inputs: Inputs, said: str) -> Wait | None:
+    """Comparing attempts teaches more than judging each alone.
+
+    Where half of the groups are there when the threshold is, the others are waited for until twice as much
+    has come.
+    """
+    pool, rules = inputs.pool, inputs.rules
+    least = rules.minimums.groups
+    if pool is None or rules.algorithm is not None or inputs.new >= 2 * rules.threshold:
+        return None
+    if not least <= 2 * pool.usable < 2 * least:
+        return None
+    return Wait(
+        Why.READY,
+        f"{said}, but only {pool.usable} of {least} groups of attempts have a difference in them: waits "
+        f"for the others, or for {2 * rules.threshold} trajectories.",
+    )
 
 
 def _due(inputs: Inputs, slot: datetime) -> Choice:

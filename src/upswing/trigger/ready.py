@@ -15,6 +15,8 @@ Production rarely repeats a task, so single attempts have to do where groups are
 can learn from starts no job, however much of it there is: whether an attempt teaches anything is
 counted as the job itself would find it (`upswing.dataset.teaching`).
 
+Where the threshold finds half of the groups or more, it waits for the others until twice as much has come.
+
 A configured algorithm begins with the first group or attempt that teaches it something; an algorithm
 that a person asks for needs as much as the table says, or the person insists.
 """

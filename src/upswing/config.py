@@ -254,6 +254,10 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`explore = {share = 0.1, temperature = 1.0}`: where agents ask at temperature 0, all attempts at
     a task are the same and teach nothing; this lets some of them differ. Users see those answers too,
     so it is off unless you say so."""
+    sticky: Literal["conversation", "user"] = "conversation"
+    """Who keeps a model. `conversation`: chance chooses anew for each episode, whoever asks. `user`: a user
+    keeps one model through a step of a rollout; then users, not episodes, are what a canary counts, and it takes
+    many of them."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

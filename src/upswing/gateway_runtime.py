@@ -12,6 +12,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 from uuid import UUID
 
@@ -38,6 +39,9 @@ _KEYS_SECONDS = 5.0
 """Until a key that was made or revoked is heard of."""
 _BELIEVED_SECONDS = 24 * 3600.0
 """For keys that were heard of, while the loop cannot be asked: agents work on through a bad night."""
+
+
+_CHANCE = SystemRandom()
 
 
 class ChildKeeper:
@@ -75,11 +79,12 @@ class GatewayProcess:
     def __init__(
         self, *, nats_url: str, instance: str, clock: Callable[[], datetime],
         new_id: Callable[[], UUID], settings: Settings | None = None, spool: Path | None = None,
-        several: bool = False, key_ring: KeyRing | None = None, **options: Any,
+        draw: Callable[[], float] = _CHANCE.random, key_ring: KeyRing | None = None,
+        **options: Any,
     ) -> None:  # fmt: skip
-        """`several`: other gateways answer too, so assignments are shared. `options` are `Gateway`'s."""
+        """`draw` is the chance that gives models to episodes. `options` are `Gateway`'s."""
         self._key_ring = key_ring
-        self._nats_url, self._instance, self._several = nats_url, instance, several
+        self._nats_url, self._instance, self._draw = nats_url, instance, draw
         self._clock, self._new_id, self._options = clock, new_id, options
         place = str(spool) if spool else None
         self._keeper = ChildKeeper(Setup(settings or Settings(), nats_url, place))
@@ -101,10 +106,11 @@ class GatewayProcess:
         """
         await self._keeper.start()
         self._exits.push_async_callback(self._keeper.stop)
-        pins = Pins() if self._several else None
+        pins = Pins()
         self.gateway = Gateway(
-            clock=self._clock, new_id=self._new_id, keeper=self._keeper, pins=pins, **self._options
-        )
+            clock=self._clock, new_id=self._new_id, draw=self._draw, keeper=self._keeper, pins=pins,
+            **self._options,
+        )  # fmt: skip
         self._exits.push_async_callback(self._bus_away)
         self._run("bus", lambda: self._with_bus(pins))
         if ring := self._key_ring:
@@ -114,7 +120,7 @@ class GatewayProcess:
                 async with asyncio.timeout(plan_seconds):
                     await self._planned.wait()
                     await (self._keyed.wait() if ring else asyncio.sleep(0))
-                    await (pins.remembered.wait() if pins else asyncio.sleep(0))
+                    await pins.remembered.wait()
         url = await self.gateway.start(host, port, listener=listener)
         self._exits.push_async_callback(self._drained)
         return url
@@ -143,13 +149,12 @@ class GatewayProcess:
         if self._board:
             await _hang_up(self._board.bus)
 
-    async def _with_bus(self, pins: Pins | None) -> None:
+    async def _with_bus(self, pins: Pins) -> None:
         bus = await Bus.connect(self._nats_url, name=f"upswing-gateway-{self._instance}")
         self._board = board = TrafficBoard(bus, self._instance)
         self._run("plan", lambda: board.follow(self._apply))
         self._run("tally", lambda: self._tell(board))
-        if pins:
-            self._run("pins", lambda: pins.run(bus))
+        self._run("pins", lambda: pins.run(bus))
 
     def _apply(self, raw: bytes) -> None:
         try:

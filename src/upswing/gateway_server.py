@@ -62,7 +62,6 @@ def parser() -> argparse.ArgumentParser:
         "--spool", type=Path, metavar="DIR",
         help="where episodes wait while the bus is away (default: in --data; without, in memory)",
     )  # fmt: skip
-    made.add_argument("--several", action="store_true", help="other gateways answer the same agents")  # fmt: skip
     made.add_argument(
         "--drain", type=float, default=_DRAIN_SECONDS, metavar="SECONDS",
         help=f"for answers under way when it is told to end (default: {_DRAIN_SECONDS:g})",
@@ -145,9 +144,10 @@ async def _serve(
     process = GatewayProcess(
         # Counts only rise, so that each life of a gateway has a name of its own.
         nats_url=setup.nats_url, instance=f"gateway-{uuid4().hex}", clock=_now, new_id=uuid4,
-        settings=settings, spool=spool, several=arguments.several, allowance=setup.allowance,
+        settings=settings, spool=spool, allowance=setup.allowance,
         keys=setup.keys, admin_token=setup.admin_token, backend_keys=setup.backend_keys,
         desk=desk, key_ring=desk, training_url=setup.loop_url, explore=settings.gateway.explore,
+        by_user=settings.gateway.sticky == "user",
     )  # fmt: skip
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for name in _SIGNALS:

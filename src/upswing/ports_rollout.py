@@ -191,6 +191,14 @@ class SeenReward:
     """The plan's, when the episode began."""
     raw_total: float | None
     """None when it is missing or no number."""
+    step: str = ""
+    """The shares of the plan, when the episode began."""
+    completion: float | None = None
+    """How far the task itself was completed; None: nobody says."""
+    segments: tuple[str, ...] = ()
+    """Parts of the traffic that it belongs to, such as `domain coding`."""
+    by_user: bool = False
+    """Chance chose for its user, whose first episode it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 from datetime import timedelta
+from random import random
 from uuid import uuid4
 
 import pytest
@@ -99,7 +100,14 @@ def lease(seconds):
 @contextlib.asynccontextmanager
 async def started(made_plan=None, *, keeper=None, **options):
     keeper = keeper or ListKeeper()
-    gateway = Gateway(clock=now, new_id=uuid4, plan=made_plan, keeper=keeper, **options)
+    gateway = Gateway(
+        clock=now,
+        new_id=uuid4,
+        draw=options.pop("draw", random),
+        plan=made_plan,
+        keeper=keeper,
+        **options,
+    )
     url = await gateway.start(port=0)
     handle = Handle(gateway, url, keeper, made_plan)
     try:

@@ -247,9 +247,9 @@ async def test_several_gateways_share_their_assignments(tmp_path):
             await gateway.chat(user("hi"), headers=(f"X-Episode-Id: {episode}",))
             return backend.requests[-1]["body"]["model"]
 
-        async with running(own, nobody, "one", several=True) as one:
+        async with running(own, nobody, "one") as one:
             assert await asked(one, "early") == "base"
-            async with running(own, all_of_it, "two", several=True) as two:
+            async with running(own, all_of_it, "two") as two:
                 pins = two.gateway.traffic._pins
                 await until(lambda: len(pins._known) == 1, 10, "the past was not heard of")
                 assert await asked(one, "late") == "base"

@@ -9,6 +9,7 @@ import gc
 import json
 import threading
 import warnings
+from random import random
 from uuid import uuid4
 
 import pytest
@@ -34,6 +35,7 @@ class Served:
         async with Scripted() as server:
             self.backend = server
             gateway = Gateway(
+                draw=random,
                 clock=now, new_id=uuid4, plan=plan(model("base", server.url)), keys={KEY: "tester"},
                 keeper=self.keeper,
             )  # fmt: skip

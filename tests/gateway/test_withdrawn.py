@@ -73,7 +73,12 @@ async def test_a_gateway_that_was_started_after_the_promotion_knows_a_way_back_f
                 assert _by_chance(json.dumps({"metadata": about}).encode()) is None
             assert metadata(gateway, "e1")["mixed_models"] == ["bad", "base"]
             assert "withdrawn_model" not in metadata(gateway, "e4")
-            assert _by_chance(json.dumps({"metadata": metadata(gateway, "e4")}).encode()) == "r2"
+            assert (
+                _by_chance(
+                    json.dumps({"metadata": metadata(gateway, "e4")}).encode()
+                ).gateway.rollout
+                == "r2"
+            )
             told = msgspec.json.decode(gateway.gateway.tally.written())
             assert told["r2"]["base"]["requests"] == 1, "who asked for another is nobody's evidence"
 
@@ -155,7 +160,7 @@ async def test_a_gateway_that_is_started_while_the_loop_is_away_knows_it_from_th
         first = [user("a conversation without a name")]
         go_on = [*first, assistant("…"), user("go on")]
         await write(plan(bad))
-        async with Command(tmp_path / "one", server, "--several") as gateway:
+        async with Command(tmp_path / "one", server) as gateway:
             assert (await gateway.chat(*first))[0] == 200
             assert (await gateway.chat(user("hi"), headers=(named("e1"),)))[0] == 200
 
@@ -166,7 +171,7 @@ async def test_a_gateway_that_is_started_while_the_loop_is_away_knows_it_from_th
 
             await until(told, 10)
         await write(plan(base, version=2, withdrawn=("bad",)))
-        async with Command(tmp_path / "two", server, "--several") as gateway:
+        async with Command(tmp_path / "two", server) as gateway:
             before = len(backend.requests)
             assert (await gateway.chat(*go_on))[0] == 200
             for headers, fields in (

@@ -12,7 +12,8 @@
     FAILING, paused          RollBack      RollBack    RollBack    RollBack            RollBack
 
 *Due*: the step has lasted its time and seen its sample. *Proven*: shown not to lose more than the limit.
-*Too late*: undecided when its time ran out. *Approved*: an operator's word for 100 %; it stands for the
+*Too late*: undecided when its time ran out, unless
+only more users could decide it: then it holds, and a person is asked. *Approved*: an operator's word for 100 %; it stands for the
 proof and for the last step's sample, not for its time. *Paused*: an operator holds the traffic; neither
 the step nor the deadline runs on, and a failing model goes back all the same.
 """
@@ -100,7 +101,7 @@ def next_action(canary: Canary, verdict: HealthVerdict, now: datetime) -> Action
     waits = missing(canary, verdict.rewards, now)
     if canary.last and (ready := _ready_to_promote(canary, verdict, now, waits)):
         return ready
-    if not now < canary.deadline:
+    if not now < canary.deadline and not verdict.too_few_users:
         return RollBack(UNDECIDED, f"Its time is over, and it is undecided: {verdict.sentence}")
     if waits is not None:
         return Hold(waits)

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from upswing.contracts.typed import json_decoder
 from upswing.deploy.complaints import ComplaintEvidence
 from upswing.deploy.errors import ErrorEvidence
+from upswing.deploy.guards import Guards
 from upswing.deploy.limits import Limits
 from upswing.deploy.rewards import RewardEvidence
 
@@ -24,6 +25,9 @@ class Evidence(Struct):
     rewards: RewardEvidence = field(default_factory=RewardEvidence)
     errors: ErrorEvidence = field(default_factory=ErrorEvidence)
     complaints: ComplaintEvidence = field(default_factory=ComplaintEvidence)
+    guards: Guards = field(default_factory=Guards)
+    by_user: bool = False
+    """Its rewards are those of users, one each."""
 
 
 def begin(limits: Limits, *, reward_seq: int = 0, complaint_seq: int = 0) -> Evidence:

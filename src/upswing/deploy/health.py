@@ -7,6 +7,9 @@
 | errors: above the limit and above the baseline's, not by chance        | failing      |
 | reward: below the baseline's, not by chance, by the limit or more      | failing      |
 | complaints: more than about the baseline, not by chance, twice as many | failing      |
+| a guard: a part of the traffic loses, not by chance                    | failing      |
+| too few users, where chance chose for users                            | inconclusive |
+| a guard is losing, and that may be chance                              | inconclusive |
 | too little seen of either side, or too many rewards missing            | inconclusive |
 | errors: above the limit, not by chance, but the baseline's are too     | inconclusive |
 | none of these                                                          | healthy      |
@@ -42,6 +45,7 @@ class Cause(StrEnum):
     ERRORS = "high_error_rate"
     REWARD = "performance_degradation"
     COMPLAINTS = "user_dissatisfaction"
+    SEGMENT = "segment_degradation"
 
 
 class Figures(Struct, frozen=True):
@@ -73,6 +77,8 @@ class HealthVerdict(Struct, frozen=True):
     """Shown not to lose more than the limit."""
     cause: Cause | None = None
     """Of a failing one."""
+    too_few_users: bool = False
+    """It can be decided only by more users, by a person, or by letting chance choose for episodes."""
 
 
 def judge(evidence: Evidence, limits: Limits, *, backend_alive: bool = True) -> HealthVerdict:
@@ -82,6 +88,8 @@ def judge(evidence: Evidence, limits: Limits, *, backend_alive: bool = True) -> 
     if found is not None:
         cause, sentence = found
         return HealthVerdict(Health.FAILING, sentence, rewards.candidates, False, cause)
+    if (few := _too_few_users(evidence, limits)) is not None:
+        return HealthVerdict(Health.INCONCLUSIVE, few, rewards.candidates, too_few_users=True)
     doubt = _doubt(evidence, limits)
     if doubt is not None:
         return HealthVerdict(Health.INCONCLUSIVE, doubt, rewards.candidates)
@@ -127,7 +135,21 @@ def _failing(evidence: Evidence, limits: Limits, alive: bool) -> tuple[Cause, st
         return Cause.REWARD, _reward(rewards)
     if annoys(complaints, limits):
         return Cause.COMPLAINTS, _complaints(complaints)
+    if (found := evidence.guards.failing(limits)) is not None:
+        name, test = found
+        return Cause.SEGMENT, f"In {name}: {_reward(test)}"
     return None
+
+
+def _too_few_users(evidence: Evidence, limits: Limits) -> str | None:
+    rewards = evidence.rewards
+    users = rewards.candidates + rewards.baselines
+    if not evidence.by_user or users >= limits.min_users:
+        return None
+    return (
+        f"inconclusive: {users} users cannot decide it, {limits.min_users} are needed. Approve it, or let "
+        'chance choose for each episode: `[gateway] sticky = "conversation"`.'
+    )
 
 
 def is_hard_failure(errors: ErrorEvidence, limits: Limits) -> bool:
@@ -180,6 +202,9 @@ def _doubt(evidence: Evidence, limits: Limits) -> str | None:
             f"{told.share:.1%} of its requests failed and {errors.baseline.share:.1%} of the "
             "baseline's: that may not be its fault."
         )
+    if (found := evidence.guards.doubtful()) is not None:
+        name, test = found
+        return f"In {name} it earns {-(test.fall or 0.0):.3f} less over {test.run_settled} rewards, which may be chance."
     return None
 
 

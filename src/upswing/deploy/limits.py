@@ -22,15 +22,19 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     """How much less raw reward than the baseline's matters; ROLLBACK_REWARD_THRESHOLD wins."""
     complaints: Annotated[float, Meta(gt=1, le=100)] = 2.0
     """How many times the baseline's rate of negative feedback matters."""
-    reward_chance: Share = 0.012
-    """Chance of a false alarm over a whole rollout, however often one looks. With the next two it makes
+    reward_chance: Share = 0.010
+    """Chance of a false alarm over a whole rollout, however often one looks. With the next three it makes
     2 %, beside the 5 % of healthy models that a rollout may lose at most."""
-    error_chance: Share = 0.004
-    complaint_chance: Share = 0.004
+    error_chance: Share = 0.003
+    complaint_chance: Share = 0.003
+    guard_chance: Share = 0.004
+    """All guards of segments together (`upswing.deploy.guards`)."""
     promotion_chance: Share = 0.05
     """Chance that a candidate which loses more than `reward` is ever taken to have shown that it does not."""
     min_rewards: Annotated[int, Meta(ge=1)] = 25
     """Rewards, of the candidate and of the baseline each, below which nothing is called healthy."""
+    min_users: Annotated[int, Meta(ge=2)] = 40
+    """Users below which nothing is decided where chance chose for users, not for episodes."""
     min_requests: Annotated[int, Meta(ge=1)] = 25
     """Requests of the candidate below which nothing is called healthy."""
     missing: Share = 0.2

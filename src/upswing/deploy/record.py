@@ -125,7 +125,9 @@ def take_rewards(record: Record, rollout: Rollout, seen: Rewards) -> None:
     for row in seen.rows:
         if row.rollout in record.sources:
             candidate = row.model == rollout.model_id
-            rewards.observe(row.seq, row.raw_total, candidate=candidate)
+            record.evidence.by_user |= row.by_user
+            if rewards.observe(row.seq, row.raw_total, candidate=candidate, step=row.step):
+                record.evidence.guards.observe(row, candidate=candidate, limit=rewards.drop)
     rewards.seq = max(rewards.seq, seen.upto)
 
 

@@ -17,6 +17,10 @@ The same rounds, with stakes ν that suit the limit, give a confidence sequence 
 a closed form because log(1 + ν x) ≥ ν x + (log(1 − ν) + ν) x² for x ≥ −1 (Fan): (centre ± (width +
 log 1/α)) / size.
 
+Rewards come late, and shares change. So an episode is compared only with those that began under the same
+shares (its *step*): whatever the delay is, it is then the same for both sides. Each step has rounds of its own,
+and all bet with one wealth.
+
 A reward that is missing or no number is counted as missing. One outside [0, 1] counts as the nearest end:
 leaving it out would hide a candidate that earns −5 now and then.
 """
@@ -46,8 +50,12 @@ _LONG = 500
 """Rewards that the variance is the mean of."""
 
 
+_STEPS = 16
+"""Steps whose rounds are kept open; what comes later for an older one begins anew."""
+
+
 class Round(Struct):
-    """Bets that are not settled yet."""
+    """Bets of one step that are not settled yet."""
 
     stake: float = 0.0
     calm: float = 0.0
@@ -65,6 +73,10 @@ class Round(Struct):
     difference: float = 0.0
     noise: float = 0.0
     noise_beside: float = 0.0
+    seen: int = 0
+    """Rewards of this step."""
+    pace: float = 1 / 3
+    """The candidate's share of them lately."""
 
 
 class RewardEvidence(Struct):
@@ -81,9 +93,8 @@ class RewardEvidence(Struct):
     mean_candidate: float = 0.5
     mean_baseline: float = 0.5
     variance: float = 0.1
-    pace: float = 1 / 3
-    """The candidate's share of rewards lately."""
-    round: Round = field(default_factory=Round)
+    rounds: dict[str, Round] = field(default_factory=dict)
+    """By step."""
     worse: Suspicion = field(default_factory=Suspicion)
     settled: int = 0
     """Candidate rewards that baseline rewards stand against."""
@@ -95,7 +106,7 @@ class RewardEvidence(Struct):
     width: float = 0.0
 
     def observe(
-        self, seq: int, reward: float | None, *, candidate: bool, revision: int = 1
+        self, seq: int, reward: float | None, *, candidate: bool, revision: int = 1, step: str = ""
     ) -> bool:
         """Take one reward; False when it does not count: known, a later revision, or no number."""
         if seq <= self.seq:
@@ -107,15 +118,25 @@ class RewardEvidence(Struct):
             self.missing += candidate
             return False
         y = 0.0 if reward < 0 else 1.0 if reward > 1 else reward
-        if self.round.open == 0:
-            self._begin_round()
+        now = self._round(step)
+        if now.open == 0:
+            self._begin(now)
         if candidate:
-            self._candidate(y)
+            self._candidate(now, y)
         else:
-            self._baseline(y)
-        if self.round.open == 0:
-            self._settle()
+            self._baseline(now, y)
+        now.seen += 1
+        now.pace += (candidate - now.pace) / (now.seen + 3 if now.seen < MEMORY else MEMORY)
+        if now.open == 0:
+            self._settle(now)
         return True
+
+    def _round(self, step: str) -> Round:
+        if (found := self.rounds.get(step)) is None:
+            while len(self.rounds) >= _STEPS:
+                self.rounds.pop(next(iter(self.rounds)))
+            found = self.rounds[step] = Round()
+        return found
 
     @property
     def difference(self) -> float | None:
@@ -141,8 +162,7 @@ class RewardEvidence(Struct):
         end = (self.centre + self.width - log(chance)) / self.size
         return end if end < 1 else 1.0
 
-    def _candidate(self, y: float) -> None:
-        now = self.round
+    def _candidate(self, now: Round, y: float) -> None:
         if now.full or now.open > _WAITING - 1:
             now.full, now.share = True, min(2 * now.share, now.most)
         else:
@@ -157,10 +177,8 @@ class RewardEvidence(Struct):
         self.mean_candidate += off / (n + 3 if n < MEMORY else MEMORY)
         seen = n + self.baselines
         self.variance += (off * off - self.variance) / (seen + 10 if seen < _LONG else _LONG)
-        self.pace += (1 - self.pace) / (seen + 3 if seen < MEMORY else MEMORY)
 
-    def _baseline(self, y: float) -> None:
-        now = self.round
+    def _baseline(self, now: Round, y: float) -> None:
         opened = now.open
         room = opened if opened > 0 else opened + 1
         part = min(now.share, room)
@@ -175,11 +193,9 @@ class RewardEvidence(Struct):
         self.mean_baseline += off / (n + 3 if n < MEMORY else MEMORY)
         seen = n + self.candidates
         self.variance += (off * off - self.variance) / (seen + 10 if seen < _LONG else _LONG)
-        self.pace -= self.pace / (seen + 3 if seen < MEMORY else MEMORY)
 
-    def _begin_round(self) -> None:
-        now = self.round
-        ratio = self.pace / max(1 - self.pace, 1e-6)
+    def _begin(self, now: Round) -> None:
+        ratio = now.pace / max(1 - now.pace, 1e-6)
         now.share = share = min(_LARGEST, max(0.02, _SPREAD * ratio))
         now.most = most = max(1.0, share)
         now.middle = middle = self.mean_baseline
@@ -188,8 +204,7 @@ class RewardEvidence(Struct):
         now.stake = min(aim / (spread + aim * aim), _FAR / max(1 - middle, most * middle))
         now.calm = min(self.drop / (spread + self.drop * self.drop), _CALM)
 
-    def _settle(self) -> None:
-        now = self.round
+    def _settle(self, now: Round) -> None:
         if self.worse.bet(now.growth):
             self.run_settled, self.run_sum = 0, 0.0
         self.run_settled += now.candidates

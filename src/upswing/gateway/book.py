@@ -84,6 +84,14 @@ class Episode:
     """A model that was asked for, or had this episode, and answers nobody any more."""
     chosen: str = ""
     """The model of its first request, whose evidence it is."""
+    step: str = ""
+    """The shares when chance chose; empty where it did not."""
+    by_user: bool = False
+    """Chance chose for the user, not for this episode."""
+    pin: str = ""
+    """What other gateways know its conversation by."""
+    earlier: tuple[str, ...] = ()
+    """What they may know it by from before."""
     models: list[str] = field(default_factory=list)
     chains: list[Chain] = field(default_factory=list)
     failed: bytes = b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from time import monotonic
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from upswing.gateway.allowance import Allowance
 from upswing.gateway.asked import Asked, read_asked
 from upswing.gateway.book import Episode, Heard, line_of
 from upswing.gateway.client_service import Client, Request
-from upswing.gateway.episodes import Sign, Source, sign_of, text_of, user_of
+from upswing.gateway.episodes import Sign, Source, sign_of, spoken, text_of, user_of
 from upswing.gateway.exchange_service import Exchange
 from upswing.gateway.explore import exploring
 from upswing.gateway.faults import Fault, tells_of_the_model
@@ -69,7 +70,7 @@ class Chat:
             sign = sign_of(request.headers, asked)
             episode = self._episode(owner, sign, asked, request)
             wished = _wished(table, asked, request)
-            choice = self._traffic.seat(table, episode, sign.name, wished)
+            choice = self._traffic.seat(table, episode, wished)
         except Rejected as error:
             status = STATUS_OF.get(error.reason, 400)
             self._refuse(
@@ -112,6 +113,7 @@ class Chat:
             for other in book.followed(line, sign.source):
                 recorder.end(other, "next")
             episode = _opened(str(self._new_id()), owner, sign, line, asked, request)
+            episode.pin, episode.earlier = _pins(owner, sign, asked)
             episode.temperature = exploring(episode.trajectory_id, self._explore)
             book.open(episode)
         else:
@@ -158,12 +160,29 @@ class Chat:
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
-        if episode.named or episode.withdrawn or episode.chosen != chosen:
+        if episode.named or episode.withdrawn or episode.chosen != chosen or not episode.rollout:
             return False
         if is_practice(episode.about):
             return False
         beside = exchange.chosen.model.backend == self.baseline().model.backend
         return tells_of_the_model(exchange.fault, beside_baseline=beside)
+
+
+def _pins(owner: str, sign: Sign, asked: Asked) -> tuple[str, tuple[str, ...]]:
+    """What gateways know this conversation by, and may have known it by before: names of fixed form."""
+    if sign.source is Source.GIVEN:
+        own = _pin(f"{owner}\0{sign.name}")
+        return own, (own,)
+    known_by = "" if sign.source is Source.CONVERSATION else sign.name
+    now, before = spoken(asked.messages)
+    return (
+        _pin(f"{owner}\0{sign.source}\0{known_by}\0{now}"),
+        tuple(_pin(f"{owner}\0{sign.source}\0{known_by}\0{each}") for each in reversed(before)),
+    )
+
+
+def _pin(name: str) -> str:
+    return sha256(name.encode()).hexdigest()[:40]
 
 
 def _wished(table: Table, asked: Asked, request: Request) -> str:

@@ -9,8 +9,8 @@
 | nothing                                                       | the conversation that begins so |
 
 Without an id of its own a request belongs to the episode whose messages it goes on from, and else
-begins another. Whoever has the session, the user or the beginning in common has the bucket in
-common too, so a conversation finds its model again even when its episode is forgotten.
+begins another. A conversation that another gateway answered before finds its model again by what its
+first request said: that stands in every later one, before an answer.
 """
 
 from __future__ import annotations
@@ -122,6 +122,25 @@ def beginning(messages: Raw | bytes) -> str:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Rejected(Reason.SCHEMA, f"`messages` cannot be read: {error}.") from None
     return digest.hexdigest()[:32]
+
+
+def spoken(messages: Raw | bytes) -> tuple[str, tuple[str, ...]]:
+    """A hash of all that was said, and of what had been said before each answer.
+
+    The first request of a conversation is among the latter in each that follows. Solved examples in a prompt
+    are answers too, but nobody ever asked just what stands before them.
+    """
+    digest, before = sha256(), []
+    try:
+        for raw in _MESSAGES.decode(messages):
+            message = _MESSAGE.decode(raw)
+            if message.role == "assistant":
+                before.append(digest.hexdigest()[:32])
+            digest.update(f"{message.role}\0".encode())
+            digest.update(_canonical(message.content))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return "", ()  # its model may know better
+    return digest.hexdigest()[:32], tuple(before)
 
 
 def goes_on(messages: bytes, earlier: bytes) -> bool:

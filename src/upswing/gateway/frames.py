@@ -64,6 +64,10 @@ class EpisodeFrame(msgspec.Struct, frozen=True, kw_only=True):
     """Requests that the model failed to answer."""
     broken: bool = False
     """Its last request got no answer."""
+    step: str = ""
+    """The shares when chance chose its model; empty where it did not."""
+    by_user: bool = False
+    """Chance chose for its user."""
     named: bool = False
     """The client asked for this model, so chance had no part in it."""
     withdrawn: str = ""

@@ -160,6 +160,8 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         "answer_ids": [turn.answer.answer_id for turn in turns],
         "gateway": {
             "rollout": frame.rollout, "candidate": frame.candidate, "named": frame.named,
+            **({"step": frame.step} if frame.step else {}),
+            **({"unit": "user"} if frame.by_user else {}),
             "failures": frame.failures, "known_by": frame.source, "ended_by": frame.ended_by,
         },
         **({"mixed_models": frame.models} if mixed else {}),

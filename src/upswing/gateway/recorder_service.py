@@ -199,7 +199,7 @@ class Recorder:
             agent_id=episode.agent_id, session_id=episode.session_id, source=episode.source,
             ended_by=why, model_id=episode.chosen, candidate=episode.candidate,
             rollout=episode.rollout, chains=chains, models=episode.models,
-            failures=episode.failures, broken=bool(episode.failed), named=episode.named, withdrawn=episode.withdrawn, user_id=episode.user_id,
+            failures=episode.failures, broken=bool(episode.failed), named=episode.named, step=episode.step, by_user=episode.by_user, withdrawn=episode.withdrawn, user_id=episode.user_id,
             task_id=episode.task_id, about=_about(episode.about), outcome=msgspec.json.encode(episode.outcome),
             temperature=episode.temperature,
             prices={name: Price(m.prompt_price, m.completion_price) for name, m in models.items()},

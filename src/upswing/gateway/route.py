@@ -1,13 +1,15 @@
 """Which model answers this episode?
 
-A sha256 bucket of the episode, salted with the rollout, decides at its first request:
+A number from 0 to 1 decides at its first request, drawn by chance for this episode alone:
 
     0 ────────────┬─────────────────────────────┬────────────── 1
      1st candidate│          baseline           │ other candidates
                   └▶ grows into the baseline    ◀┘ in their order
 
-So raising the share of the first candidate moves new episodes toward it and no other, and two
-models side by side never take from each other. Afterwards the episode stays with its model:
+So episodes are independent of each other whoever asks, which is what a canary's test rests on. Where users
+are to keep their model from one episode to the next, the number is a bucket of the user instead, salted with
+the rollout; raising the share of the first candidate then moves users toward it and no other, and two models
+side by side never take from each other. Afterwards the episode stays with its model:
 
 | its model is now                           | the episode                                |
 |--------------------------------------------|--------------------------------------------|
@@ -81,21 +83,18 @@ def table_of(plan: Plan, allowance: Allowance, *, leased: bool = True) -> Table:
     )
 
 
-def bucket(salt: str, episode: str) -> float:
-    """Where an episode lies in [0, 1): the same wherever it is asked.
+def bucket(salt: str, user: str) -> float:
+    """Where a user lies in [0, 1): the same wherever it is asked.
 
-    >>> round(bucket("rollout-7", "episode-1"), 6)
-    0.797918
+    >>> round(bucket("rollout-7", "ann"), 6)
+    0.059919
     """
-    digest = sha256(f"{salt}\0{episode}".encode()).digest()
+    digest = sha256(f"{salt}\0{user}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def choose(table: Table, episode: str) -> Choice:
-    """Who answers an episode that nobody has answered yet."""
-    if not table.candidates:
-        return table.baseline
-    place = bucket(table.plan.salt, episode)
+def choose(table: Table, place: float) -> Choice:
+    """Who answers an episode that nobody has answered yet and that lies there in [0, 1)."""
     if table.first is not None and place < table.below:
         return table.first
     for begins, choice in table.others:
@@ -123,6 +122,17 @@ def retire(held: Plan, new: Plan, retired: Mapping[str, Model]) -> dict[str, Mod
     if new.baseline.model_id not in retired and held.baseline.model_id not in gone:
         kept[held.baseline.model_id] = held.baseline
     return kept
+
+
+def step_of(table: Table) -> str:
+    """What the candidates' shares are: episodes that began under the same ones can be compared.
+
+    >>> base = Model("m", "http://h", "m")
+    >>> new = Candidate(Model("n", "http://h", "n"), 0.05)
+    >>> step_of(table_of(Plan(1, "r", "s", base, (new,)), Allowance()))
+    '0.05'
+    """
+    return "+".join(f"{candidate.share:g}" for candidate in table.candidates)
 
 
 def shares(table: Table) -> dict[str, float]:

@@ -52,13 +52,17 @@ class Gateway:
 
     def __init__(
         self, *, clock: Callable[[], datetime], new_id: Callable[[], UUID],
+        draw: Callable[[], float],
         plan: Plan | None = None, allowance: Allowance = _DEFAULT_ALLOWANCE,
         limits: Limits = _DEFAULT_LIMITS, keys: Mapping[str, str] | None = None,
         admin_token: str | None = None, backend_keys: Mapping[str, str] | None = None,
         keeper: Keeper | None = None, desk: Desk | None = None, pins: PinBoard | None = None,
         training_url: str | None = None, explore: ExploreConfig | None = None,
+        by_user: bool = False,
     ) -> None:  # fmt: skip
-        """`keys`: a client's key → its name; none: everybody who reaches the port may ask.
+        """`draw` gives a number from 0 to 1 by chance; `by_user`: users keep their model between episodes.
+
+        `keys`: a client's key → its name; none: everybody who reaches the port may ask.
 
         `backend_keys`: the beginning of a server's URL → the key that it wants.
         """
@@ -68,7 +72,7 @@ class Gateway:
         self.clients: set[Client] = set()
         self._uploads = 0
         self.tally = Tally()
-        self.traffic = Traffic(allowance, clock, pins)
+        self.traffic = Traffic(allowance, clock, pins, draw=draw, by_user=by_user)
         self._ways = Ways(limits, backend_keys or {})
         self.recorder = Recorder(
             keeper, limits, now=monotonic, wall=lambda: clock().timestamp()

@@ -10,15 +10,23 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from hashlib import sha256
 
 from upswing.errors import Misuse
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.book import Episode
-from upswing.gateway.episodes import Source
 from upswing.gateway.plan import Model, Plan, supersedes
 from upswing.gateway.ports import PinBoard
-from upswing.gateway.route import Choice, Table, choose, retire, shares, stay, table_of
+from upswing.gateway.route import (
+    Choice,
+    Table,
+    bucket,
+    choose,
+    retire,
+    shares,
+    stay,
+    step_of,
+    table_of,
+)
 
 log = logging.getLogger(__name__)
 _RETIRED = 8
@@ -29,9 +37,12 @@ class Traffic:
     """The plan, and the seat of every episode under it."""
 
     def __init__(
-        self, allowance: Allowance, clock: Callable[[], datetime], pins: PinBoard | None
-    ) -> None:
+        self, allowance: Allowance, clock: Callable[[], datetime], pins: PinBoard | None, *,
+        draw: Callable[[], float], by_user: bool = False,
+    ) -> None:  # fmt: skip
+        """`draw` gives a number from 0 to 1 by chance; `by_user`: users keep their model."""
         self._allowance, self._clock, self._pins = allowance, clock, pins
+        self._draw, self._by_user = draw, by_user
         self.plan: Plan | None = None
         self.table: Table | None = None
         self._retired: dict[str, Model] = {}
@@ -82,8 +93,8 @@ class Traffic:
 
     # --- seats -----------------------------------------------------------------------------------
 
-    def seat(self, table: Table, episode: Episode, name: str, wished: str) -> Choice:
-        """Who answers the next request of this episode, whose bucket is that of `name`.
+    def seat(self, table: Table, episode: Episode, wished: str) -> Choice:
+        """Who answers the next request of this episode.
 
         `wished` is a model that the client asks for; a candidate, and no other, can be had so. One
         that is withdrawn answers nobody: the baseline does, and the episode says so.
@@ -92,14 +103,33 @@ class Traffic:
             return self._named(table, episode, wished)
         if episode.seat is not None and episode.seat[0] is table:
             return episode.seat[1]
-        choice = None
         if episode.model_id:
             choice = stay(table, episode.model_id, self._retired) or table.baseline
             _mark(table, episode, episode.model_id)
-        elif self._pins is not None and (pinned := self._pins.get(_pin(episode))):
-            marked = _mark(table, episode, pinned)
-            choice = table.baseline if marked else stay(table, pinned, self._retired)
-        return self._seated(table, episode, choice or choose(table, name))
+            return self._seated(table, episode, choice)
+        if (pinned := self._pinned(episode)) is not None:
+            choice = stay(table, pinned, self._retired) or table.baseline
+            if _mark(table, episode, pinned):
+                choice = table.baseline
+            return self._seated(table, episode, choice)
+        return self._drawn(table, episode)
+
+    def _pinned(self, episode: Episode) -> str | None:
+        """The model that this conversation got before, here or elsewhere."""
+        if self._pins is None:
+            return None
+        return next(filter(None, map(self._pins.get, episode.earlier)), None)
+
+    def _drawn(self, table: Table, episode: Episode) -> Choice:
+        """Let chance choose: only so is an episode evidence of a rollout."""
+        episode.rollout, episode.step = table.plan.rollout, step_of(table)
+        episode.by_user = self._by_user and bool(episode.user_id)
+        place = (
+            bucket(table.plan.salt, f"{episode.principal}\0{episode.user_id}")
+            if episode.by_user
+            else self._draw()
+        )
+        return self._seated(table, episode, choose(table, place))
 
     def _named(self, table: Table, episode: Episode, wished: str) -> Choice:
         choice = stay(table, wished, self._retired)
@@ -108,6 +138,7 @@ class Traffic:
         if choice is None:
             raise Misuse(f"No model here is called {wished!r}; GET /v1/models lists them.")
         episode.named = True
+        episode.rollout = episode.rollout or table.plan.rollout
         return self._seated(table, episode, choice)
 
     def _seated(self, table: Table, episode: Episode, choice: Choice) -> Choice:
@@ -116,10 +147,9 @@ class Traffic:
         if episode.model_id != name:
             episode.model_id = name
             if self._pins is not None:
-                self._pins.put(_pin(episode), name)
+                self._pins.put(episode.pin, name)
         if not episode.chosen:
             episode.chosen, episode.candidate = name, choice.candidate
-            episode.rollout = table.plan.rollout
         if name not in episode.models:
             episode.models.append(name)
         return choice
@@ -136,10 +166,3 @@ def _mark(table: Table, episode: Episode, model_id: str) -> bool:
         return False
     episode.withdrawn = episode.withdrawn or model_id
     return True
-
-
-def _pin(episode: Episode) -> str:
-    """Where other gateways look for it: a name of fixed form."""
-    given = episode.source is Source.GIVEN
-    known_by = f"{episode.principal}\0{episode.episode_id}" if given else episode.line
-    return sha256(known_by.encode()).hexdigest()[:40]

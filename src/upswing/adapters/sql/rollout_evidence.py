@@ -7,6 +7,7 @@ revision, a complaint when it is the trajectory's first.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -30,12 +31,15 @@ _SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door =
 class _Gateway(msgspec.Struct):
     rollout: str = ""
     named: bool = False
+    step: str = ""
+    unit: str = "episode"
 
 
 class _Metadata(msgspec.Struct):
     gateway: _Gateway | None = None
     mixed_models: Any = None
     withdrawn_model: Any = None
+    segment: Any = None
 
 
 class _Trajectory(msgspec.Struct):
@@ -46,8 +50,13 @@ class _About(msgspec.Struct):
     raw_total: float | None = None
 
 
+class _Component(msgspec.Struct):
+    score: float | None = None
+
+
 class _Reward(msgspec.Struct):
     metadata: _About
+    reward_components: dict[str, _Component] = {}
 
 
 class _Word(msgspec.Struct):
@@ -55,6 +64,11 @@ class _Word(msgspec.Struct):
     rating: int | None = None
 
 
+_COMPLETION = "task_completion"
+_LONGEST = 100
+"""Characters of a segment's name."""
+_EARLIER = 5
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError)
 _TRAJECTORIES = json_decoder(_Trajectory)
 _REWARDS = json_decoder(_Reward)
 _WORDS = json_decoder(_Word)
@@ -73,13 +87,14 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
     marks = ", ".join("?" * len(models))
     counts = f"r.revision = 1 AND t.model IN ({marks}) AND {_SOUND}"
     sql = (
-        f"SELECT r.seq, t.model, CASE WHEN {counts} THEN r.body END, CASE WHEN {counts} THEN t.body END "
+        f"SELECT r.seq, t.model, CASE WHEN {counts} THEN r.body END, CASE WHEN {counts} THEN t.body END, "
+        "t.domain, t.agent_type, t.user_id, t.seq "
         "FROM rewards r LEFT JOIN trajectories t ON t.trajectory_id = r.trajectory_id "
         "WHERE r.seq > ? ORDER BY r.seq LIMIT ?"
     )
     rows = tx.rows(sql, (*models, *models, seq, limit))
     told = [row for row in rows if row[3] is not None]
-    seen = tx.aside.sound("deploy", "rewards", told, _reward)
+    seen = tx.aside.sound("deploy", "rewards", told, lambda row: _reward(tx, row, models))
     return Rewards(
         tuple(each for each in seen if each), rows[-1][0] if rows else seq, more=len(rows) == limit
     )
@@ -126,29 +141,61 @@ def earned(tx: Tx, model_id: str, most: int) -> Earned:
     return Earned(math.fsum(values) / len(values) if values else None, len(values))
 
 
-def _reward(row: Row) -> SeenReward | None:
-    rollout = _by_chance(row[3])
-    if rollout is None:
+def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
+    about = _by_chance(row[3])
+    if about is None or about.gateway is None:
         return None
-    try:
-        total = _REWARDS.decode(blob(row[2])).metadata.raw_total
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
-        total = None
-    return SeenReward(row[0], row[1], rollout, total)
+    gateway = about.gateway
+    by_user = gateway.unit == "user"
+    if by_user and _came_before(tx, row[6], row[7], models, gateway.rollout):
+        return None
+    total = completion = None
+    with contextlib.suppress(*_UNREADABLE):
+        reward = _REWARDS.decode(blob(row[2]))
+        total = reward.metadata.raw_total
+        completion = reward.reward_components.get(_COMPLETION, _Component()).score
+    return SeenReward(
+        row[0], row[1], gateway.rollout, total, gateway.step, completion,
+        _segments(row[4], row[5], about.segment), by_user,
+    )  # fmt: skip
 
 
-def _by_chance(body: Any) -> str | None:
-    """The rollout under which chance gave this episode to one model; None: it says nothing."""
+def _segments(domain: Any, agent_type: Any, declared: Any) -> tuple[str, ...]:
+    """Which parts of the traffic an episode belongs to.
+
+    >>> _segments("coding", "main", "eu")
+    ('domain coding', 'agent type main', 'segment eu')
+    """
+    told = (("domain", domain), ("agent type", agent_type), ("segment", declared))
+    return tuple(
+        f"{kind} {name}"[:_LONGEST] for kind, name in told if isinstance(name, str) and name
+    )
+
+
+def _came_before(tx: Tx, user: Any, seq: int, models: Sequence[str], rollout: str) -> bool:
+    """Has this user been counted? The newest of their episodes say so."""
+    marks = ", ".join("?" * len(models))
+    rows = tx.rows(
+        f"SELECT t.body FROM trajectories t WHERE t.user_id = ? AND t.seq < ? AND t.model IN ({marks}) "
+        f"AND {_SOUND} ORDER BY t.seq DESC LIMIT ?",
+        (user, seq, *models, _EARLIER),
+    )
+    found = (_by_chance(row[0]) for row in rows)
+    return any(about and about.gateway and about.gateway.rollout == rollout for about in found)
+
+
+def _by_chance(body: Any) -> _Metadata | None:
+    """What is said of an episode that chance gave to one model; None: it is no evidence."""
     try:
         about = _TRAJECTORIES.decode(blob(body)).metadata
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
+    except _UNREADABLE:
         return None
     gateway = about.gateway
     if gateway is None or not gateway.rollout or gateway.named:
         return None
     if about.mixed_models or about.withdrawn_model:
         return None
-    return gateway.rollout
+    return about
 
 
 def _negative(body: Any) -> bool:
@@ -174,8 +221,9 @@ def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenCom
         f"WHERE t.trajectory_id = ? AND {_SOUND}",
         (target,),
     )
-    if row is None or row[0] not in models or (rollout := _by_chance(row[1])) is None:
+    if row is None or row[0] not in models or (about := _by_chance(row[1])) is None:
         return None
+    rollout = about.gateway.rollout if about.gateway else ""
     owner = row[2]
     if not may_speak(word[4], owner, trusted=bool(word[5])):
         return None

@@ -1,0 +1,104 @@
+"""Chance gives each episode its model, whoever asks; a conversation keeps it."""
+
+import itertools
+
+import pytest
+
+from tests.gateway.conftest import assistant, model, plan, started, user
+from tests.gateway.scripted import Scripted
+from upswing.gateway.episodes import spoken
+
+pytestmark = pytest.mark.live
+SIGNS = {
+    "nothing": {},
+    "user": {"user": "ann"},
+    "session": {"metadata": {"session_id": "s1"}},
+    "an id of the agent": {"headers": ("X-Agent-Id: a1",)},
+}
+
+
+class Board(dict):
+    def put(self, key, model_id):
+        self[key] = model_id
+
+
+def alternating():
+    return itertools.cycle([0.1, 0.9]).__next__
+
+
+async def who(server, gateway, *messages, **fields):
+    status, _ = await gateway.chat(*messages, **fields)
+    assert status == 200
+    return server.requests[-1]["body"]["model"]
+
+
+@pytest.mark.parametrize("sign", SIGNS.values(), ids=SIGNS)
+async def test_the_same_user_and_the_same_question_are_drawn_anew_each_time(sign):
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.5))
+        async with started(made, draw=alternating(), pins=Board()) as gateway:
+            found = [await who(server, gateway, user("the same"), **sign) for _ in range(6)]
+    assert found == ["new", "base"] * 3
+
+
+@pytest.mark.parametrize("sign", SIGNS.values(), ids=SIGNS)
+@pytest.mark.parametrize("examples", [0, 2])
+async def test_a_conversation_keeps_its_model_at_another_gateway(sign, examples):
+    shown = [m for n in range(examples) for m in (user(f"example {n}"), assistant(f"solved {n}"))]
+    board = Board()
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.5))
+        talks = [[*shown, user(f"question {n}")] for n in range(4)]
+        async with started(made, draw=alternating(), pins=board) as one:
+            first = [await who(server, one, *talk, **sign) for talk in talks]
+        assert first == ["new", "base", "new", "base"]
+        for _ in range(2):  # and at a third, later in the conversation
+            talks = [[*talk, assistant("hm"), user("go on")] for talk in talks]
+            async with started(made, draw=lambda: pytest.fail("drawn again"), pins=board) as other:
+                assert [await who(server, other, *talk, **sign) for talk in talks] == first
+
+
+async def test_only_what_was_drawn_is_evidence():
+    board = Board()
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.25))
+        async with started(made, draw=lambda: 0.1, pins=board) as one:
+            await one.chat(user("hi"), headers=("X-Episode-Id: e1",))
+            await one.close("e1")
+        async with started(made, pins=board) as other:
+            await other.chat(user("hi"), headers=("X-Episode-Id: e1",))
+            await other.close("e1")
+            assert other.gateway.tally.written() == b"{}"
+        (drawn,), (pinned,) = one.keeper.trajectories, other.keeper.trajectories
+    assert drawn["metadata"]["gateway"]["rollout"] == "rollout-1"
+    assert drawn["metadata"]["gateway"]["step"] == "0.25"
+    assert pinned["metadata"]["gateway"]["rollout"] == ""
+    assert pinned["metadata"]["model"] == "new"
+
+
+async def test_where_users_keep_their_model_chance_chooses_for_the_user():
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.5))
+        async with started(made, draw=alternating(), by_user=True) as gateway:
+            found = {
+                name: {await who(server, gateway, user(f"q{n}"), user=name) for n in range(4)}
+                for name in map(str, range(12))
+            }
+            nameless = [await who(server, gateway, user(f"q{n}")) for n in range(2)]
+            for n in range(2):
+                await gateway.chat(user("x"), user=f"{n}", headers=(f"X-Episode-Id: e{n}",))
+                await gateway.close(f"e{n}")
+            units = [
+                each["metadata"]["gateway"].get("unit") for each in gateway.keeper.trajectories
+            ]
+    assert all(len(models) == 1 for models in found.values())
+    assert {model for models in found.values() for model in models} == {"base", "new"}
+    assert nameless == ["new", "base"]
+    assert units[-2:] == ["user", "user"]
+
+
+def test_what_was_said_before_an_answer_is_what_was_asked():
+    first = b'[{"role": "user", "content": "a"}]'
+    later = b'[{"content":"a","role":"user"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]'
+    assert spoken(later)[1] == (spoken(first)[0],)
+    assert spoken(b"[1]") == ("", ())

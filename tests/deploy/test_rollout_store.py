@@ -322,3 +322,23 @@ async def test_who_is_withdrawn_is_told_the_newest_first_and_not_without_end(bot
             monkeypatch.setattr(f"upswing.{place}.MOST_WITHDRAWN", 1)
         assert (await rows.standing()).withdrawn == ("aborted",)
         monkeypatch.undo()
+
+
+async def test_evidence_says_under_which_shares_it_began_and_what_part_of_the_traffic_it_is(
+    rollouts, store
+):
+    await scored(store, gateway={"step": "0.25"}, segment="eu")
+    (row,) = (await rollouts.rewards_after(0, ["m-1"])).rows
+    assert row.step == "0.25"
+    assert row.segments == ("domain coding", "agent type developer", "segment eu")
+    assert row.completion is not None
+    assert not row.by_user
+
+
+async def test_where_users_keep_their_model_each_counts_once(rollouts, store):
+    for user in ("ann", "bob", "ann", "ann", "eve", "bob"):
+        await scored(store, gateway={"unit": "user"}, user_id=user)
+    await scored(store, gateway={"unit": "user", "rollout": "r-2"}, user_id="ann")
+    rows = (await rollouts.rewards_after(0, ["m-1"])).rows
+    assert [row.rollout for row in rows] == ["r-1"] * 3 + ["r-2"]
+    assert all(row.by_user for row in rows)

@@ -149,3 +149,21 @@ async def test_two_closes_at_once_end_an_episode_once():
         statuses = [status for status, _ in await asyncio.gather(*closes)]
         assert len(gateway.keeper.trajectories) == 1
         assert sorted(statuses) in ([200, 200, 409], [200, 409, 409])
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["open", "ended"])
+@pytest.mark.parametrize("named_by", ["episode_id", "inference_id"])
+async def test_a_word_that_names_no_user_is_the_episodes_users(ended, named_by):
+    async with Scripted() as server, started(plan(model("base", server.url))) as gateway:
+        await gateway.chat(user("hi"), headers=("X-Episode-Id: e1",), user="ann")
+        (episode,) = gateway.gateway.recorder.book.all()
+        target = {"episode_id": "e1", "inference_id": f"{episode.trajectory_id}.1"}[named_by]
+        if ended:
+            await gateway.close("e1")
+        said = {"metric_name": "helpful", "value": True, named_by: target}
+        status, _ = await gateway.client("POST", "/feedback", said)
+        assert status == 200
+        await gateway.client("POST", "/feedback", {**said, named_by: "00000000-0000-4000-8000-000000000000.1"})  # fmt: skip
+        own, strange = gateway.keeper.feedback
+    assert own["user_id"] == "ann"
+    assert "user_id" not in strange

@@ -153,3 +153,28 @@ async def test_a_key_is_shown_once_and_stops_at_once(client, loop, data):
     assert (await client.send(small(), key=made["key"]))[0] == 401
     assert (await client("DELETE", f"/v1/keys/{made['key_id']}"))[0] == 404, "twice is not found"
     assert files_with(data, made["key"]) == [], "only its hash is kept"
+
+
+async def test_what_a_key_has_begun_no_other_can_go_on_with(client):
+    """Steps and the end of an open trajectory are its own key's, and an operator's."""
+    mine, other = [
+        (await client("POST", "/v1/keys", {"name": name, "scope": AGENT}))[1]["key"]
+        for name in ("mine", "other")
+    ]
+    begun = {
+        "trajectory_id": "3b1f8c52-54f5-4b44-9d5b-0d4f2f1c8a01",
+        "agent_id": "a",
+        "session_id": "s",
+    }
+    path = f"/v1/trajectories/{begun['trajectory_id']}"
+    step = {"observation": {"content": "hi"}, "action": {"type": "response", "content": "yes"}}
+    assert (await client("POST", "/v1/trajectories/start", begun, key=mine))[0] == 202
+    nothing = await client("POST", "/v1/trajectories/00000000-0000-4000-8000-000000000000/steps", step, key=other)  # fmt: skip
+    for way, body in (("steps", step), ("end", {"final_status": "completed"})):
+        status, answer = await client("POST", f"{path}/{way}", body, key=other)
+        assert (status, answer["error"]) == (nothing[0], nothing[1]["error"]), answer
+    assert (await client("POST", "/v1/trajectories/start", begun, key=other))[0] == 409
+    assert (await client("POST", f"{path}/steps", step, key=mine))[0] == 202
+    assert (await client("POST", f"{path}/steps", step))[0] == 202  # an operator speaks for all
+    status, answer = await client("POST", f"{path}/end", {"final_status": "completed"}, key=mine)
+    assert status == 202, answer

@@ -35,6 +35,8 @@ _RAW_LIMIT = 64 * 1024
 """Bytes of the last steps, as they were sent, that are remembered for one trajectory."""
 _OPTED_OUT = canonical({"opted_out": True})
 _DOOR = "steps"
+_KEY = "_key"
+"""In the head of an open trajectory: the key that opened it, which alone may go on with it."""
 
 
 @dataclass(slots=True)
@@ -112,13 +114,14 @@ class StepwiseDoor:
         self._new_id = new_id
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
 
-    async def start(self, raw: bytes) -> Outcome:
-        """Open a trajectory."""
+    async def start(self, raw: bytes, key: str | None = None) -> Outcome:
+        """Open a trajectory; from then on it is this key's."""
         try:
             told = parse(raw)
             start = begin(told, self._redactor, new_id=str(self._new_id()), now=self._clock())
             out = self._optouts.opted_out(start.user_id)
-            head = _OPTED_OUT if out else canonical(start.head)
+            mine = {_KEY: key} if key else {}
+            head = _OPTED_OUT if out else canonical({**start.head, **mine})
             taken = await self._notebook.begin(
                 start.trajectory_id, head, start.user_id, self._clock()
             )
@@ -130,9 +133,9 @@ class StepwiseDoor:
             return self._intake.dropped(_DOOR, start.trajectory_id)
         return Outcome(taken, id=start.trajectory_id)
 
-    async def step(self, trajectory_id: str, raw: bytes) -> Outcome:
-        """Add a step."""
-        known = await self._open(trajectory_id)
+    async def step(self, trajectory_id: str, raw: bytes, key: str | None = None) -> Outcome:
+        """Add a step; None as `key` is whoever may speak for all."""
+        known = await self._open(trajectory_id, key)
         if self._optouts.opted_out(known.user_id) and known.head != _OPTED_OUT:
             await self._notebook.drop(trajectory_id, _OPTED_OUT)
             return self._intake.dropped(_DOOR, trajectory_id)
@@ -144,7 +147,7 @@ class StepwiseDoor:
             return await self._refuse(raw, error, f"{trajectory_id}/steps")
         return Outcome(taken, id=trajectory_id)
 
-    async def end(self, trajectory_id: str, raw: bytes) -> Outcome:
+    async def end(self, trajectory_id: str, raw: bytes, key: str | None = None) -> Outcome:
         """Close it: the steps become a trajectory and take the way of every other."""
         if stored := await self._store.trajectory(trajectory_id):
             await self._notebook.close(trajectory_id)
@@ -153,14 +156,15 @@ class StepwiseDoor:
             except Rejected as error:
                 return await self._refuse(raw, error, f"{trajectory_id}/end")
             return Outcome(Taken.KNOWN, id=trajectory_id)
-        known = await self._open(trajectory_id)
+        known = await self._open(trajectory_id, key)
         if known.head == _OPTED_OUT:
             await self._notebook.close(trajectory_id)
             return Outcome(Taken.OPTED_OUT, id=trajectory_id)
         try:
             end = parse(raw or b"{}")
             steps = [parse(step.body) for step in known.steps]
-            whole = assemble(parse(known.head), steps, end, self._clock())
+            head = {name: told for name, told in parse(known.head).items() if name != _KEY}
+            whole = assemble(head, steps, end, self._clock())
         except Rejected as error:
             return await self._refuse(raw, error, f"{trajectory_id}/end")
         outcome = await self._intake.trajectory(whole, door=_DOOR, subject="/v1/trajectories/end")
@@ -238,9 +242,10 @@ class StepwiseDoor:
         self._memories.move_to_end(trajectory_id)
         return memory
 
-    async def _open(self, trajectory_id: str) -> OpenTrajectory:
+    async def _open(self, trajectory_id: str, key: str | None = None) -> OpenTrajectory:
+        """What is open by this name; another key's is as if it were not there."""
         known = await self._notebook.find(trajectory_id)
-        if known is None:
+        if known is None or (key is not None and parse(known.head).get(_KEY, key) != key):
             raise Misuse(
                 f"No trajectory {trajectory_id} is open: POST /v1/trajectories/start opens one."
             )

@@ -86,7 +86,7 @@ class Windows:
     traffic: Callable[[], Any]
     close: Callable[[str, str, bytes], Awaitable[Reply]]
     """(owner, episode, body)"""
-    feedback: Callable[[bytes], Awaitable[Reply]]
+    feedback: Callable[[str, bytes], Awaitable[Reply]]
     owner: Callable[[bytes | None], str | None]
     """Whose key an `Authorization` header holds."""
     refused: Callable[[str], None]
@@ -219,7 +219,7 @@ class Paths:
         return await self._windows.close(asking.owner, id_of(asking.part), asking.request.body)
 
     async def _feedback(self, asking: Asking) -> Reply:
-        return await self._windows.feedback(asking.request.body)
+        return await self._windows.feedback(asking.owner, asking.request.body)
 
     # --- the admin -------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from time import monotonic
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET
 
 from upswing.contracts import Feedback
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
@@ -69,9 +70,13 @@ class Endings:
         episode.about = {**episode.about, **said.metadata}
         self._recorder.end(episode, "close")
 
-    async def feedback(self, body: bytes) -> Reply:
-        """Take a user's word."""
+    async def feedback(self, owner: str, body: bytes) -> Reply:
+        """Take a user's word; where it does not say whose, it is that of the episode's user."""
         word = read_feedback(body, feedback_id=str(self._new_id()), now=self._clock())
+        if word.user_id is UNSET:
+            aimed = None if word.trajectory_id is UNSET else str(word.trajectory_id)
+            told = self._recorder.user_of(owner, word.episode_id or None, aimed)
+            word = msgspec.structs.replace(word, user_id=told) if told else word
         if self._keeper is None:
             raise Transient("Recording is off, so feedback has nowhere to go.")
         try:

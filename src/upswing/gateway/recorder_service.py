@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -128,7 +128,9 @@ class Recorder:
         ended = self._ended_as(episode, why)
         key = f"{episode.principal}\0{episode.episode_id}"
         self._ended[key] = ended
-        self._said[key] = _said(episode, why)
+        self._said[key] = replace(
+            _said(episode, why), trajectory_id=episode.trajectory_id, user_id=episode.user_id
+        )
         while len(self._ended) > _REMEMBERED:
             oldest, _ = self._ended.popitem(last=False)
             del self._said[oldest]
@@ -171,6 +173,22 @@ class Recorder:
     def said(self, principal: str, episode_id: str) -> Said:
         """What was said of an episode that has ended."""
         return self._said[f"{principal}\0{episode_id}"]
+
+    def user_of(
+        self, principal: str, episode_id: str | None, trajectory_id: str | None
+    ) -> str | None:
+        """Whose episode this is, among this principal's that are open or ended lately."""
+        if episode_id is not None:
+            opened = self.book.get(principal, episode_id)
+            ended = self._said.get(f"{principal}\0{episode_id}")
+            return opened.user_id if opened else ended.user_id if ended else None
+        for opened in self.book.all():
+            if opened.principal == principal and opened.trajectory_id == trajectory_id:
+                return opened.user_id
+        for key, said in self._said.items():
+            if said.trajectory_id == trajectory_id and key.startswith(f"{principal}\0"):
+                return said.user_id
+        return None
 
     async def durable(self, ended: Waiting | Kept, seconds: float) -> Kept | None:
         """What became of it, as soon as that is certain; None when it takes longer."""

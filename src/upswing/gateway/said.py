@@ -60,6 +60,8 @@ class Said:
     """Hashes of the other things in its metadata."""
     notes: tuple[str, ...] = ()
     """What of it was not understood."""
+    trajectory_id: str = ""
+    user_id: str | None = None
 
 
 def read_end(body: bytes) -> End:

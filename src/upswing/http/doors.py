@@ -149,16 +149,21 @@ class Doors:
         return LineResult(number, 202, outcome.word, outcome.id, outcome.note or None)
 
     async def start(self, request: Request) -> Response:
-        return reply(await self._steps.start(request.body))
+        who = request.principal
+        return reply(await self._steps.start(request.body, who.key_id if who else None))
 
     async def step(self, request: Request) -> Response:
         return reply(
-            await self._steps.step(trajectory_id_of(request.params["trajectory_id"]), request.body)
+            await self._steps.step(
+                trajectory_id_of(request.params["trajectory_id"]), request.body, _speaks(request)
+            )
         )
 
     async def end(self, request: Request) -> Response:
         return reply(
-            await self._steps.end(trajectory_id_of(request.params["trajectory_id"]), request.body)
+            await self._steps.end(
+                trajectory_id_of(request.params["trajectory_id"]), request.body, _speaks(request)
+            )
         )
 
     async def feedback(self, request: Request) -> Response:
@@ -171,6 +176,12 @@ class Doors:
             trusted=who is not None and who.scope == "operator",
         )
         return reply(outcome, name="feedback_id")
+
+
+def _speaks(request: Request) -> str | None:
+    """The key that asks, and speaks for itself; an operator's speaks for all."""
+    who = request.principal
+    return None if who is None or who.scope == "operator" else who.key_id
 
 
 def reply(outcome: Outcome, name: str = "trajectory_id") -> Response:

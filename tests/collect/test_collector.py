@@ -10,9 +10,10 @@ from tests.support import raw, trajectory
 
 from upswing.adapters.sql.users import Users
 from upswing.collect.admit import Limits
+from upswing.collect.collector import DEATHS_TO_POISON, Collector
 from upswing.collect.look import look
 from upswing.collect.metrics import CollectMetrics
-from upswing.collect.service import DEATHS_TO_POISON, Collector, Intake
+from upswing.collect.service import Intake
 from upswing.contracts.topics import TRAJECTORIES, TRAJECTORY
 from upswing.errors import Transient
 from upswing.ports import Carried

@@ -37,10 +37,10 @@ class Way(Enum):
 class Suspects:
     """What one life of a collector knows of the messages that it has in hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, few: int = FEW) -> None:
         self.backlog: int | None = None
         """The last message that was there before us; until we know it, every message may be."""
-        self._few = FEW
+        self._few = few
         self._returned: dict[int, int] = {}
         """New ones that we gave back ourselves, and which delivery that was."""
         self._survived: Counter[int] = Counter()

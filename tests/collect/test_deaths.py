@@ -11,11 +11,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 from tests.support import raw, small
 
+from upswing.adapters.children import Children
 from upswing.adapters.sql.store import in_memory
 from upswing.adapters.sql.users import Users
 from upswing.collect.admit import Limits
@@ -24,6 +27,8 @@ from upswing.collect.look import look
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Intake
 from upswing.collect.suspects import DEATHS_TO_POISON, Suspects
+from upswing.collect.worker import VERDICTS, question
+from upswing.config import Settings
 from upswing.contracts import canonical
 from upswing.contracts.topics import TRAJECTORIES, TRAJECTORY
 from upswing.errors import Died, Transient
@@ -289,6 +294,39 @@ async def test_a_killer_in_a_crowd_costs_its_neighbours_nothing_and_ends_after_f
     kinds = ["plain"] * 150 + ["kills before"] + ["plain"] * 149
     world = await tried(Case(kinds, 1.0, 0, [256], [], forgets=True))
     assert world.deaths == DEATHS_TO_POISON  # once among others, three times alone
+
+
+class Asking(World):
+    """Its messages are looked at by real workers, which die of one of them."""
+
+    def __init__(self, store, case, children):
+        super().__init__(store, case)
+        self._children = children
+
+    def _look(self, life):
+        async def ask(kind, message):
+            return VERDICTS.decode(await self._children.ask(question(kind, message)))
+
+        return ask
+
+
+@pytest.mark.live
+async def test_a_message_that_kills_the_workers_is_buried_and_those_behind_it_are_not():
+    children = Children(
+        2, "tests.collect.deadly", question("s", msgspec.msgpack.encode(Settings()))
+    )
+    store = in_memory()
+    try:
+        await asyncio.gather(store.prepare(), children.start())
+        kinds = ["plain"] * 60 + ["kills before"] + ["private"] * 40
+        world = Asking(store, Case(kinds, 0.0, 32, [64], [], forgets=False), children)
+        await world.run()
+        await world.check()
+    finally:
+        await children.stop()
+        store.close()
+    assert world.deaths == 0, "the loop has nothing to do with it"
+    assert sum(child.deaths for child in children._children) == DEATHS_TO_POISON
 
 
 async def test_a_crowd_pays_for_two_marks_not_for_two_each():

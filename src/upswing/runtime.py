@@ -37,7 +37,7 @@ from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.task_stats import TaskStatsReader
 from upswing.adapters.sql.users import Users
 from upswing.aside import AsideMetrics, Burial
-from upswing.collect.collector import Collector
+from upswing.collect.collector_service import Collector
 from upswing.collect.look import refusal
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Intake

@@ -10,7 +10,7 @@ from tests.support import raw, trajectory
 
 from upswing.adapters.sql.users import Users
 from upswing.collect.admit import Limits
-from upswing.collect.collector import DEATHS_TO_POISON, Collector
+from upswing.collect.collector_service import DEATHS_TO_POISON, Collector
 from upswing.collect.look import look
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Intake

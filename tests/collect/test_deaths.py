@@ -22,7 +22,7 @@ from upswing.adapters.children import Children
 from upswing.adapters.sql.store import in_memory
 from upswing.adapters.sql.users import Users
 from upswing.collect.admit import Limits
-from upswing.collect.collector import Collector
+from upswing.collect.collector_service import Collector
 from upswing.collect.look import look
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Intake

@@ -3,7 +3,7 @@
 Each child answers in the order it was asked, so a queue of waiting callers is all there is to
 know. When a child dies, those who wait for it are told to try again later, and another takes its
 place. The first of them is told `Died`: its question was in hand, those behind it were not looked at
-yet. Whoever asked from the bus counts these deaths (see `collect.collector`). A child that is asked and
+yet. Whoever asked from the bus counts these deaths (see `collect.collector_service`). A child that is asked and
 says nothing for too long is ended, so nobody waits for ever.
 """
 

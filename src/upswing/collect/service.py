@@ -1,6 +1,6 @@
 """How does what agents send become rows? Read, decide, store, answer, in that order.
 
-`Intake` takes one message from any door; `collect.collector` feeds it from the bus.
+`Intake` takes one message from any door; `collect.collector_service` feeds it from the bus.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ MODULES = (
     "reward",
     "recorder",
     "ingest",
+    "catchup",
     "latency",
     "memory",
     "step",

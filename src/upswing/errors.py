@@ -3,6 +3,7 @@
 | error        | the caller                                                   |
 |--------------|--------------------------------------------------------------|
 | `Transient`  | tries again later, with back-off: nothing is wrong with it    |
+| `Died`       | the same, and counts: it may be the input that kills          |
 | `Rejected`   | does not try again: this input can never be taken             |
 | `Conflict`   | does not try again: the id is known with other content        |
 | `Denied`     | asks an operator for a key, a scope or a role                 |
@@ -49,6 +50,10 @@ class UpswingError(Exception):
 
 class Transient(UpswingError):
     """A part is away or busy; the same call may work later."""
+
+
+class Died(Transient):
+    """Whoever was asked died while it had this very input in hand, which may be why."""
 
 
 class Rejected(UpswingError):

@@ -81,5 +81,6 @@ class Takers:
 
     async def bury(self, carried: Carried, refused: Refused) -> Outcome:
         return await self._intake.bury(
-            refused, door="nats", subject=carried.subject, deliveries=carried.deliveries
-        )
+            refused, door="nats", subject=carried.subject, deliveries=carried.deliveries,
+            stream_seq=carried.seq,
+        )  # fmt: skip

@@ -6,7 +6,7 @@ twin for tests), `adapters.nats` the bus's, `adapters.archive` the archive's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -424,8 +424,20 @@ class CollectStore(Protocol):
         """Keep a dead letter and announce it."""
         ...
 
-    async def begin_attempt(self, stream: str, seq: int) -> int:
-        """Mark a repeated delivery as begun; how many began before and never ended."""
+    async def begun(self, stream: str, seqs: Sequence[int]) -> dict[int, int]:
+        """Marks that were left of these messages: number → takers that died with it alone in hand."""
         ...
 
-    async def end_attempt(self, stream: str, seq: int) -> None: ...
+    async def begin_together(self, stream: str, seqs: Sequence[int]) -> None:
+        """Mark a batch as begun, in one commit."""
+        ...
+
+    async def begin_attempt(self, stream: str, seq: int) -> int:
+        """Mark a message that is taken alone; how many began so before and never ended."""
+        ...
+
+    async def spare_attempt(self, stream: str, seq: int) -> None:
+        """Nobody died of the one that began last."""
+        ...
+
+    async def end_attempts(self, stream: str, seqs: Sequence[int]) -> None: ...

@@ -37,9 +37,10 @@ from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.task_stats import TaskStatsReader
 from upswing.adapters.sql.users import Users
 from upswing.aside import AsideMetrics, Burial
+from upswing.collect.collector_service import Collector
 from upswing.collect.look import refusal
 from upswing.collect.metrics import CollectMetrics
-from upswing.collect.service import Collector, Intake
+from upswing.collect.service import Intake
 from upswing.collect.steps_service import StepwiseDoor
 from upswing.config import Settings, Surroundings
 from upswing.contracts.topics import (
@@ -260,12 +261,12 @@ class Loop:
         await self._start_training()
         await self._start_shipping()
         self._metrics = metrics
-        takers = Takers(self.intake)
+        takers, turn = Takers(self.intake), asyncio.Lock()
         for stream, subject, take in (
             (TRAJECTORIES, TRAJECTORY, takers.trajectory), (FEEDBACKS, FEEDBACK, takers.feedback)
         ):  # fmt: skip
             pull = self.bus.pull(stream, subject, "collector")
-            collector = Collector(pull, self.bus, self.store, take, takers.bury, self.burial)
+            collector = Collector(pull, self.bus, self.store, take, takers.bury, self.burial, turn)
             with contextlib.suppress(Transient):
                 await collector.look_back()
             self._run(f"collect {stream}", collector.run)

@@ -10,11 +10,13 @@ from tests.support import raw, trajectory
 
 from upswing.adapters.sql.users import Users
 from upswing.collect.admit import Limits
+from upswing.collect.collector_service import DEATHS_TO_POISON, Collector
 from upswing.collect.look import look
 from upswing.collect.metrics import CollectMetrics
-from upswing.collect.service import DEATHS_TO_POISON, Collector, Intake
+from upswing.collect.service import Intake
 from upswing.contracts.topics import TRAJECTORIES, TRAJECTORY
 from upswing.errors import Transient
+from upswing.looking import Takers
 from upswing.ports import Carried
 from upswing.redact import Redactor
 
@@ -59,20 +61,11 @@ class Bench:
             clock=lambda: NOW, new_id=uuid.uuid4,
         )  # fmt: skip
         self.stream = Stream()
-        self.collector = Collector(None, self.stream, store, self._take, self._bury)
-
-    async def _take(self, carried):
-        return await self.intake.trajectory(
-            carried.payload, door="nats", stream_seq=carried.seq, deliveries=carried.deliveries
-        )
+        takers = Takers(self.intake)
+        self.collector = Collector(None, self.stream, store, takers.trajectory, takers.bury)
 
     async def _look(self, kind, message):
         return look(kind, message, REDACTOR, Limits())
-
-    async def _bury(self, carried, refused):
-        return await self.intake.bury(
-            refused, door="nats", subject=carried.subject, deliveries=carried.deliveries
-        )
 
     def delivery(self, payload, *, seq=1, deliveries=1):
         made = Delivery(Carried(TRAJECTORIES, TRAJECTORY, seq, deliveries, payload))
@@ -183,4 +176,27 @@ async def test_a_message_that_merely_came_again_is_taken_however_often(bench):
     document = raw(trajectory())
     assert await bench.feed(bench.delivery(document, deliveries=9)) == [["ack"]]
     assert await bench.feed(bench.delivery(document, seq=2, deliveries=9)) == [["ack"]]
+    assert await bench.store.dead() == []
+
+
+async def test_a_taker_that_dies_between_the_dead_letter_and_the_ack_leaves_one_letter(bench):
+    for delivery in (1, 2):  # no ack was heard of the first
+        await bench.feed(bench.delivery(b"{bad", deliveries=delivery))
+    await bench.feed(bench.delivery(b"{bad", seq=2))  # the same again, sent by somebody
+    assert len(await bench.store.dead()) == 2
+
+
+async def test_a_store_that_goes_away_under_a_suspect_counts_no_death(bench, monkeypatch):
+    async def away(*_, **__):
+        raise Transient("The store is away.")
+
+    monkeypatch.setattr(bench.store, "take", away)
+    with monkeypatch.context() as until_it_is_back:
+        until_it_is_back.setattr(bench.store, "spare_attempt", away)
+        for delivery in range(2, 9):
+            await bench.feed(bench.delivery(raw(trajectory()), deliveries=delivery))
+    for delivery in range(9, 14):
+        await bench.feed(bench.delivery(raw(trajectory()), deliveries=delivery))
+    monkeypatch.undo()
+    assert await bench.feed(bench.delivery(raw(trajectory()), deliveries=14)) == [["ack"]]
     assert await bench.store.dead() == []

@@ -606,6 +606,40 @@ async def test_a_message_that_kills_its_taker_is_buried_at_its_fifth_delivery(tm
     assert letter["detail"] == "Whoever took it died, 4 times."
 
 
+@pytest.mark.slow
+async def test_a_killer_in_a_backlog_is_found_and_its_four_hundred_neighbours_are_taken(
+    tmp_path, data
+):
+    script = tmp_path / "runner.py"
+    script.write_text(textwrap.dedent(RUNNER))
+    innocent = [small(f"innocent {n}") for n in range(400)]
+    deaths, process = 0, begin(script, data)
+    try:
+        url = (await until(lambda: running(data, process)))["nats_urls"]["agent"]
+        os.kill(process.pid, signal.SIGSTOP)
+        async with on_bus(url) as agent:
+            js = agent.jetstream(timeout=30)
+            for message in (*innocent[:200], small("deadly nightshade"), *innocent[200:-1]):
+                await agent.publish(TRAJECTORY, raw(message))
+            await js.publish(TRAJECTORY, raw(innocent[-1]))  # those before it are there, too
+        process.kill()
+        process.wait(10)
+        process = begin(script, data)
+        while await ended(process, data):
+            assert process.returncode == 9
+            deaths += 1
+            assert deaths <= 5, "it goes on killing"
+            process = begin(script, data)
+        state = "SELECT (SELECT count(*) FROM trajectories), (SELECT count(*) FROM attempts)"
+        await until(lambda: rows(data, state) == [(400, 0)], 30, "a neighbour is missing or marked")
+    finally:
+        process.terminate()
+        process.wait(20)
+    stored = {row[0] for row in rows(data, "SELECT trajectory_id FROM trajectories")}
+    assert stored == {each["trajectory_id"] for each in innocent}
+    assert [letter["reason"] for letter in dead(data)] == ["poison"]
+
+
 def begin(script, data):
     return subprocess.Popen(
         [sys.executable, script, data], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

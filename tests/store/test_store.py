@@ -144,6 +144,25 @@ async def test_attempts_that_never_ended_are_counted(store):
     assert await store.begin_attempt("S", 5) == 0
 
 
+async def test_a_batch_shares_a_mark_that_counts_no_death_of_its_own(store):
+    await store.begin_attempt("S", 2)
+    await store.begin_together("S", [1, 2, 3])
+    assert await store.begun("S", [1, 2, 3, 4]) == {1: 0, 2: 1, 3: 0}
+    assert await store.begun("another", [1]) == {}
+    assert await store.begin_attempt("S", 1) == 0
+    await store.spare_attempt("S", 1)
+    await store.spare_attempt("S", 3)
+    assert await store.begun("S", [1, 3]) == {1: 0, 3: 0}, "whoever was spared is a suspect still"
+    await store.end_attempts("S", [1, 2])
+    assert await store.begun("S", [1, 2, 3]) == {3: 0}
+
+
+async def test_marks_of_messages_that_the_stream_no_longer_holds_are_forgotten(store):
+    await store.begin_together("S", [1, 2, 3])
+    await store.forget_carried("S", 3)
+    assert await store.begun("S", [1, 2, 3]) == {3: 0}
+
+
 async def test_the_first_to_decide_a_setting_decides_it_for_all(store):
     assert await store.setting("salt", b"one") == b"one"
     assert await store.setting("salt", b"two") == b"one"

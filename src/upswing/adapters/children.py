@@ -2,8 +2,9 @@
 
 Each child answers in the order it was asked, so a queue of waiting callers is all there is to
 know. When a child dies, those who wait for it are told to try again later, and another takes its
-place: whoever asked from the bus counts the deaths (see `collect.service`). A child that is asked
-and says nothing for too long is ended, so nobody waits for ever.
+place. The first of them is told `Died`: its question was in hand, those behind it were not looked at
+yet. Whoever asked from the bus counts these deaths (see `collect.collector_service`). A child that is asked and
+says nothing for too long is ended, so nobody waits for ever.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from upswing.adapters.processes import die_with_parent
-from upswing.errors import Transient
+from upswing.errors import Died, Transient
 from upswing.together import aside
 
 log = logging.getLogger(__name__)
@@ -153,9 +154,9 @@ class Child:
                 len(waiting),
                 extra={"action": "worker_died"},
             )
-        for future in waiting:
+        for place, future in enumerate(waiting):
             if not future.done():
-                future.set_exception(Transient(why))
+                future.set_exception(Transient(why) if place else Died(why))
 
 
 def _tell(waiting: deque[asyncio.Future[bytes]], answer: bytes) -> None:

@@ -1,44 +1,29 @@
-"""How does what agents send become rows? Read, decide, store, acknowledge, in that order.
+"""How does what agents send become rows? Read, decide, store, answer, in that order.
 
-`Intake` takes one message from any door. `Collector` feeds it from the bus:
-
-| delivery                                  | what happens                                          |
-|-------------------------------------------|-------------------------------------------------------|
-| content stored already, byte for byte     | ack                                                   |
-| can be taken                              | store, erase the raw form if it was redacted, ack     |
-| can never be taken                        | dead letter, erase, ack, at the first delivery        |
-| the store is away                         | later, with back-off, without limit                   |
-| its taker died four times                 | dead letter (`poison`) at the fifth delivery          |
-| taking it breaks in a way nobody foresaw  | dead letter (`unreadable`) with the traceback, erase  |
+`Intake` takes one message from any door; `collect.collector_service` feeds it from the bus.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import sha256
 from typing import Protocol
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from msgspec import UNSET
 
-from upswing.aside import Burial
 from upswing.collect.bury import cut
 from upswing.collect.look import Kind, Passed, PassedFeedback, Refused, Verdict, digest
 from upswing.collect.metrics import CollectMetrics
 from upswing.contracts import DeadLetter
 from upswing.contracts.topics import FEEDBACK, TRAJECTORY
-from upswing.errors import Reason, Rejected, Transient
-from upswing.ports import Carried, CollectStore, Taken
-from upswing.together import begin
+from upswing.errors import Reason, Rejected
+from upswing.ports import CollectStore, Taken
 
 log = logging.getLogger(__name__)
 STAGE = "collect"
-DEATHS_TO_POISON = 4
-FETCH = 256
 CROWD = 24
 """Messages in hand at once that make a crowd."""
 _ANSWERED = frozenset({"http", "steps"})
@@ -119,8 +104,9 @@ class Intake:
         verdict = await self._look(Kind.TRAJECTORY, raw)
         if not isinstance(verdict, Passed):
             return await self.bury(
-                _refused(verdict), door=door, subject=subject, deliveries=deliveries
-            )
+                _refused(verdict), door=door, subject=subject, deliveries=deliveries,
+                stream_seq=stream_seq,
+            )  # fmt: skip
         row, redacted = verdict.admitted, verdict.findings > 0
         self._metrics.redacted(verdict.findings)
         if self._optouts.opted_out(row.user_id):
@@ -144,6 +130,7 @@ class Intake:
                 door=door,
                 subject=subject,
                 deliveries=deliveries,
+                stream_seq=stream_seq,
             )
         self._metrics.taken(door, taken)
         if taken is Taken.STORED:
@@ -167,8 +154,9 @@ class Intake:
         verdict = await self._look(Kind.FEEDBACK, raw)
         if not isinstance(verdict, PassedFeedback):
             return await self.bury(
-                _refused(verdict), door=door, subject=subject, deliveries=deliveries
-            )
+                _refused(verdict), door=door, subject=subject, deliveries=deliveries,
+                stream_seq=stream_seq,
+            )  # fmt: skip
         word = replace(verdict.admitted, principal=principal, trusted=trusted)
         redacted = verdict.findings > 0
         self._metrics.redacted(verdict.findings)
@@ -183,7 +171,9 @@ class Intake:
         if taken in _NO_WORD:
             reason, sentence = _NO_WORD[taken]
             refused = Refused(reason, sentence, digest(raw), cut(word.body.decode()), word.user_id)
-            return await self.bury(refused, door=door, subject=subject, deliveries=deliveries)
+            return await self.bury(
+                refused, door=door, subject=subject, deliveries=deliveries, stream_seq=stream_seq
+            )
         self._metrics.taken(door, f"feedback_{taken}")
         if taken is Taken.STORED:
             self._stored()
@@ -195,11 +185,12 @@ class Intake:
         return Outcome(Taken.OPTED_OUT, id=key, erase=True)
 
     async def bury(
-        self, refused: Refused, *, door: str, subject: str, deliveries: int = 1
-    ) -> Outcome:
-        """Keep a dead letter of a message that can never be taken."""
+        self, refused: Refused, *, door: str, subject: str, deliveries: int = 1,
+        stream_seq: int | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Keep a dead letter of a message that can never be taken; one for each of the bus."""
         letter = DeadLetter(
-            dead_id=self._new_id(),
+            dead_id=self._letter_id(subject, stream_seq, refused),
             timestamp=self._clock(),
             subject=subject,
             reason=refused.reason.value,
@@ -217,6 +208,12 @@ class Intake:
             extra={"action": "refuse", "reason": refused.reason.value},
         )
         return Outcome(None, rejected=Rejected(refused.reason, refused.detail), erase=True)
+
+    def _letter_id(self, subject: str, stream_seq: int | None, refused: Refused) -> UUID:
+        """A message that comes again because its taker died before the ack has its letter already."""
+        if stream_seq is None:
+            return self._new_id()
+        return uuid5(NAMESPACE_URL, f"{subject} {stream_seq} {refused.sha256}")
 
 
 _NO_WORD = {
@@ -241,154 +238,3 @@ def _refused(verdict: Verdict) -> Refused:
 
 def _conflict(sentence: str, raw: bytes, clean: bytes, user_id: str | None) -> Refused:
     return Refused(Reason.CONFLICT, sentence, digest(raw), cut(clean.decode()), user_id)
-
-
-class Delivery(Protocol):
-    @property
-    def carried(self) -> Carried: ...
-
-    async def ack(self) -> None: ...
-
-    async def later(self, seconds: float) -> None: ...
-
-
-class Pulls(Protocol):
-    async def last_seq(self) -> int: ...
-
-    async def fetch(self, most: int, wait_seconds: float) -> Sequence[Delivery]: ...
-
-
-class Erases(Protocol):
-    async def erase_messages(self, stream: str, seqs: Sequence[int]) -> None: ...
-
-
-class Collector:
-    """Feeds an `Intake` from one stream of the bus."""
-
-    def __init__(
-        self,
-        pull: Pulls,
-        bus: Erases,
-        store: CollectStore,
-        take: Callable[[Carried], Awaitable[Outcome]],
-        bury: Callable[[Carried, Refused], Awaitable[Outcome]],
-        burial: Burial | None = None,
-    ) -> None:
-        self._burial = burial or Burial()
-        self._pull = pull
-        self._bus = bus
-        self._store = store
-        self._take = take
-        self._bury = bury
-        self._backlog: int | None = None
-        """The last message that was there before us; until we know it, every message may be."""
-
-    async def look_back(self) -> None:
-        """Learn what was there before us; best before anybody is told where to publish."""
-        if self._backlog is None:
-            self._backlog = await self._pull.last_seq()
-
-    async def run(self) -> None:
-        """For ever; a bus that is away is waited for."""
-        pause = 0.1
-        while True:
-            try:
-                await self.look_back()
-                deliveries = await self._pull.fetch(FETCH, wait_seconds=5)
-                pause = 0.1
-            except Transient as error:
-                log.info("%s", error, extra={"action": "wait_for_bus"})
-                await asyncio.sleep(pause)
-                pause = min(2.0, pause * 2)
-                continue
-            if deliveries:
-                await self.handle(deliveries)
-
-    async def handle(self, deliveries: Sequence[Delivery]) -> None:
-        """Take a batch: new ones share commits, others go one by one behind a mark."""
-        try:
-            unknown = await self._pass_known(deliveries)
-        except Transient as error:
-            await self._all_later(deliveries, error)
-            return
-        tasks = []
-        for delivery in unknown:
-            if self._is_new(delivery):
-                tasks.append(begin(self._settle(delivery)))
-                await asyncio.sleep(0)  # lets requests at the other door in between
-        await asyncio.gather(*tasks)
-        for delivery in unknown:
-            if not self._is_new(delivery):
-                await self._settle_marked(delivery)
-
-    def _is_new(self, delivery: Delivery) -> bool:
-        """Nobody can have died of it: it came once, and after us.
-
-        The count alone is not enough. When the bus died together with us it may have forgotten
-        that it delivered.
-        """
-        carried = delivery.carried
-        return carried.deliveries == 1 and carried.seq > (self._backlog or 0)
-
-    async def _pass_known(self, deliveries: Sequence[Delivery]) -> list[Delivery]:
-        """Ack what is stored byte for byte already: our own announcements come back this way."""
-        stream = deliveries[0].carried.stream
-        contents = {
-            delivery.carried.seq: sha256(delivery.carried.payload).digest()
-            for delivery in deliveries
-        }
-        echoes = await self._store.echoes(stream, contents)
-        if strange := {seq: contents[seq] for seq, noted in echoes.items() if not noted}:
-            await self._store.note_carried(stream, strange)
-        rest = []
-        for delivery in deliveries:
-            if delivery.carried.seq in echoes:
-                await delivery.ack()
-            else:
-                rest.append(delivery)
-        return rest
-
-    async def _settle_marked(self, delivery: Delivery) -> None:
-        """A message that comes again may be one that kills its taker: count how often it began."""
-        carried = delivery.carried
-        try:
-            deaths = 1 + await self._store.begin_attempt(carried.stream, carried.seq)
-            if deaths >= DEATHS_TO_POISON:
-                # Nobody looks at it again, so nothing of it is kept but its hash.
-                sentence = f"Whoever took it died, {deaths} times."
-                poison = Refused(Reason.POISON, sentence, digest(carried.payload))
-                counted = replace(carried, deliveries=max(carried.deliveries, deaths + 1))
-                await self._finish(delivery, await self._bury(counted, poison))
-            else:
-                await self._settle(delivery)
-            await self._store.end_attempt(carried.stream, carried.seq)
-        except Transient as error:
-            await self._all_later([delivery], error)
-
-    async def _settle(self, delivery: Delivery) -> None:
-        try:
-            await self._finish(delivery, await self._taken(delivery.carried))
-        except Transient as error:
-            await self._all_later([delivery], error)
-
-    async def _taken(self, carried: Carried) -> Outcome:
-        try:
-            return await self._take(carried)
-        except Transient:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is told with its traceback
-            self._burial.aside.note(STAGE, carried.stream, str(carried.seq), carried.payload, error)
-            await self._burial.bury()
-            return Outcome(None, erase=True)
-
-    async def _finish(self, delivery: Delivery, outcome: Outcome) -> None:
-        """Stored; now erase the raw form if need be; then, and only then, ack."""
-        if outcome.erase:
-            await self._bus.erase_messages(delivery.carried.stream, [delivery.carried.seq])
-        await delivery.ack()
-
-    @staticmethod
-    async def _all_later(deliveries: Sequence[Delivery], error: Transient) -> None:
-        log.warning("%s", error, extra={"action": "later", "messages": len(deliveries)})
-        for delivery in deliveries:
-            await delivery.later(min(30.0, 0.5 * 2 ** min(delivery.carried.deliveries, 6)))

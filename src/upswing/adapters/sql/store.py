@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
+from upswing.adapters.sql.attempts import Attempts
 from upswing.adapters.sql.database import (
     Database,
     Row,
@@ -78,11 +79,11 @@ def moment(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
-class SqlStore:
+class SqlStore(Attempts):
     """The store behind every port that remembers."""
 
     def __init__(self, database: Database, lock: IO[str] | None = None) -> None:
-        self.database = database
+        super().__init__(database)
         self._lock = lock
 
     async def prepare(self) -> None:
@@ -223,7 +224,7 @@ class SqlStore:
 
         return await self.database.write(unit)
 
-    # ── dead letters and attempts ────────────────────────────────────────────────────────────
+    # ── dead letters ─────────────────────────────────────────────────────────────────────────
 
     async def bury(
         self, letter: DeadLetter, *, stage: str, user_id: str | None = None, heard: bool = False
@@ -258,26 +259,6 @@ class SqlStore:
     async def mark_replayed(self, dead_id: str, now: datetime) -> None:
         sql = "UPDATE dead SET replayed_us = ? WHERE dead_id = ?"
         await self.database.write(lambda tx: tx.execute(sql, (micros(now), dead_id)))
-
-    async def begin_attempt(self, stream: str, seq: int) -> int:
-        """Mark a repeated delivery as begun; how many began before and never ended."""
-
-        def unit(tx: Tx) -> int:
-            tx.execute(
-                "INSERT INTO attempts (stream, stream_seq, count) VALUES (?, ?, 1) "
-                "ON CONFLICT (stream, stream_seq) DO UPDATE SET count = attempts.count + 1",
-                (stream, seq),
-            )
-            row = tx.row(
-                "SELECT count FROM attempts WHERE stream = ? AND stream_seq = ?", (stream, seq)
-            )
-            return int(row[0]) - 1 if row else 0
-
-        return await self.database.write(unit)
-
-    async def end_attempt(self, stream: str, seq: int) -> None:
-        sql = "DELETE FROM attempts WHERE stream = ? AND stream_seq = ?"
-        await self.database.write(lambda tx: tx.execute(sql, (stream, seq)))
 
     # ── outbox ───────────────────────────────────────────────────────────────────────────────
 
@@ -325,8 +306,13 @@ class SqlStore:
 
     async def forget_carried(self, stream: str, before: int) -> None:
         """The stream no longer holds messages before this one."""
-        sql = "DELETE FROM carried WHERE stream = ? AND stream_seq < ?"
-        await self.database.write(lambda tx: tx.execute(sql, (stream, before)))
+
+        def unit(tx: Tx) -> None:
+            for table in ("carried", "attempts"):
+                sql = f"DELETE FROM {table} WHERE stream = ? AND stream_seq < ?"
+                tx.execute(sql, (stream, before))
+
+        await self.database.write(unit)
 
     # ── small things ─────────────────────────────────────────────────────────────────────────
 

@@ -46,14 +46,15 @@ from upswing.contracts.topics import (
     DEAD_GATEWAY,
     DEADS,
     FEEDBACK,
-    FEEDBACKS,
+    GATEWAY_TRAJECTORY,
     ROLES,
     STATUS_ENQUIRY,
     STORED,
     TRAINING,
     TRAINING_REQUEST,
-    TRAJECTORIES,
     TRAJECTORY,
+    consumer_of,
+    topic_on,
 )
 from upswing.errors import Damaged, Misuse, Transient
 from upswing.front import Front
@@ -261,14 +262,17 @@ class Loop:
         await self._start_shipping()
         self._metrics = metrics
         takers = Takers(self.intake)
-        for stream, subject, take in (
-            (TRAJECTORIES, TRAJECTORY, takers.trajectory), (FEEDBACKS, FEEDBACK, takers.feedback)
-        ):  # fmt: skip
-            pull = self.bus.pull(stream, subject, "collector")
+        for topic, take in (
+            (topic_on(TRAJECTORY), takers.trajectory),
+            (topic_on(GATEWAY_TRAJECTORY), takers.trajectory),
+            (topic_on(FEEDBACK), takers.feedback),
+        ):
+            stream, name = topic.stream or "", consumer_of(topic, "collector")
+            pull = self.bus.pull(stream, topic.subject, name)
             collector = Collector(pull, self.bus, self.store, take, takers.bury, self.burial)
             with contextlib.suppress(Transient):
                 await collector.look_back()
-            self._run(f"collect {stream}", collector.run)
+            self._run(f"collect {stream}{topic.consumer}", collector.run)
         letters = self.bus.pull(DEADS, DEAD_GATEWAY, "letters")
         self._run("letters", Letters(letters, self.store, metrics.refused).run)
         self._run("relay", self.relay.run)

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from upswing.adapters.sql.database import Row, Tx, blob
-from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 from upswing.adapters.sql.store import moment
 from upswing.contracts.typed import json_decoder
 from upswing.ports import may_speak
@@ -23,8 +22,8 @@ from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenC
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
 _FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us FROM feedback"
-_SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'nats'"
-"""A gateway records by the bus: what comes by HTTP only says that it was one."""
+_SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
+"""A gateway's own subject on the bus: what comes by another door only says that it was one."""
 
 
 class _Gateway(msgspec.Struct):
@@ -117,8 +116,7 @@ def earned(tx: Tx, model_id: str, most: int) -> Earned:
     """What the newest trajectories of a model earned."""
     rows = tx.rows(
         "SELECT s.raw_total FROM scored s WHERE s.model = ? AND s.infra_error = 0 "
-        "AND s.trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
-        f"AND s.{NOT_PRACTICE} "
+        f"AND EXISTS (SELECT 1 FROM trajectories t WHERE t.seq = s.trajectory_seq AND {_SOUND}) "
         "ORDER BY s.trajectory_seq DESC LIMIT ?",
         (model_id, most),
     )

@@ -284,7 +284,7 @@ class Loop:
         self.scoring = Scoring(
             self.folder, self.store, self._settings, self._surroundings, self.registry,
             clock=self._clock, published=self._stored, crowded=lambda: self.intake.crowded,
-            burial=self.burial,
+            burial=self.burial, models=[base] if (base := self.policy.defaults.base_model) else [],
         )  # fmt: skip
         self.rewarder, self.bench = self.scoring.rewarder, self.scoring.bench
         self.rewards = self.scoring.rewards

@@ -21,7 +21,7 @@ def episode(chance, **changes):
     about = {"rollout": ROLLOUT, "candidate": model == MODEL, "named": False, **changes}
     made = small(
         "done", model=model, policy_version=model, gateway=about, episode_id=f"e{chance.random()}",
-        outcome={"status": "completed", "completion": float(model == MODEL)},
+        outcome={"status": "completed", "share": float(model == MODEL)},
     )  # fmt: skip
     return made | {"agent_id": f"a{chance.randrange(50)}"}
 
@@ -43,7 +43,9 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
         for each in forged:
             await agent.publish(TRAJECTORY, raw(each))
         for each in forged[:20]:  # by the gateways' subject it does not arrive at all
-            await agent.publish(GATEWAY_TRAJECTORY, raw(each | {"trajectory_id": small()["trajectory_id"]}))
+            await agent.publish(
+                GATEWAY_TRAJECTORY, raw(each | {"trajectory_id": small()["trajectory_id"]})
+            )
         said = {"timestamp": "2025-12-08T13:00:00Z", "type": "thumbs_down"}
         for place, each in enumerate(forged[:50]):
             word = {"feedback_id": f"f{place}", "trajectory_id": each["trajectory_id"], **said}

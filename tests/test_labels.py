@@ -152,8 +152,15 @@ async def test_whatever_agents_call_things_the_metrics_stay_their_size(loop, cli
             made |= {"agent_id": word, "session_id": word, "subordinate_profile": word}
             made["task_context"] |= {"task_id": word}
             assert (await client.send(made))[0] == 202
-            said = {"trajectory_id": made["trajectory_id"], "type": "thumbs_up", "user_id": word}
-            assert (await client("POST", "/v1/feedback", said))[0] == 202
+            said = {
+                "feedback_id": word,
+                "timestamp": "2026-01-01T00:00:00Z",
+                "trajectory_id": made["trajectory_id"],
+                "type": "thumbs_up",
+                "user_id": word,
+            }
+            told = await client("POST", "/v1/feedback", said)
+            assert told[0] == 202, told
             assert (await client("POST", "/v1/trajectories", {word: word}))[0] == 422
 
     async def lines():

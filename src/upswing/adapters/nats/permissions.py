@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from upswing.adapters.nats.health import HEALTH, INBOX, QUESTION
 from upswing.contracts.topics import (
     FEEDBACKS,
     ROLES,
@@ -101,12 +102,16 @@ def _reading(heard: set[str]) -> list[str]:
     return [f"$JS.API.DIRECT.GET.{name}{rest}" for name in names for rest in ("", ".>")]
 
 
-def server_config(passwords: Mapping[str, str], *, listen: str, store_dir: str) -> str:
-    """A complete nats-server configuration: JetStream that fsyncs, and the roles as users."""
+def server_config(
+    passwords: Mapping[str, str], *, listen: str, store_dir: str, health_password: str | None = None
+) -> str:
+    """A complete nats-server configuration: JetStream that fsyncs, and the roles as users.
+
+    No monitoring port is open. With a `health_password`, `adapters.nats.health` can ask how the server is.
+    """
     users = ",\n    ".join(_user(role, passwords[role]) for role in (OPERATOR, *ROLES))
     return f"""# Made by Upswing. One user per role; what is not allowed is denied.
 listen: {json.dumps(listen)}
-http: "127.0.0.1:-1"
 server_name: upswing
 max_payload: {MAX_PAYLOAD}
 jetstream {{
@@ -119,15 +124,24 @@ authorization {{
     {users}
   ]
 }}
-"""
+{_health(health_password) if health_password else ""}"""
+
+
+def _health(password: str) -> str:
+    """A user of the system account, which has no streams, with one question."""
+    user = _as_user(HEALTH, password, Permissions((QUESTION,), (INBOX,)))
+    return f"accounts {{ SYS {{ users: [{user}] }} }}\nsystem_account: SYS\n"
 
 
 def _user(role: str, password: str) -> str:
-    allowed = permissions_of(role)
+    return _as_user(role, password, permissions_of(role))
+
+
+def _as_user(name: str, password: str, allowed: Permissions) -> str:
     body = {
         "publish": {"allow": list(allowed.publish)},
         "subscribe": {"allow": list(allowed.subscribe)},
     }
     if allowed.answers:
         body["allow_responses"] = {"max": 1, "expires": "1m"}  # type: ignore[dict-item]
-    return json.dumps({"user": role, "password": password, "permissions": body})
+    return json.dumps({"user": name, "password": password, "permissions": body})

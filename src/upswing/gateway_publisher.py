@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from upswing.adapters.nats.bus import Bus
-from upswing.contracts.topics import DEAD_GATEWAY, FEEDBACK, GATEWAY_TRAJECTORY
+from upswing.contracts.topics import DEAD_GATEWAY, GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY
 from upswing.errors import Transient
 from upswing.gateway.worker import Clean
 from upswing.ports import OutboxEntry
@@ -29,7 +29,7 @@ from upswing.sdk.spool import Spool
 log = logging.getLogger(__name__)
 _PLACES = {
     Kind.TRAJECTORY: (GATEWAY_TRAJECTORY, "trajectory_id"),
-    Kind.FEEDBACK: (FEEDBACK, "feedback_id"),
+    Kind.FEEDBACK: (GATEWAY_FEEDBACK, "feedback_id"),
     Kind.DEAD: (DEAD_GATEWAY, "dead_id"),
 }
 """The subject of each kind, and where its id stands."""

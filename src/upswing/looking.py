@@ -11,9 +11,9 @@ from upswing.collect.look import Kind, Refused, Verdict, look
 from upswing.collect.service import Intake, Outcome
 from upswing.collect.worker import VERDICTS, limits_of, question, redactor_of
 from upswing.config import Settings
-from upswing.contracts.topics import GATEWAY_TRAJECTORY
+from upswing.contracts.topics import GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY
 from upswing.errors import Misuse
-from upswing.ports import Carried
+from upswing.ports import BUS, Carried
 from upswing.redact import Redactor
 
 
@@ -78,8 +78,9 @@ class Takers:
     async def feedback(self, carried: Carried) -> Outcome:
         return await self._intake.feedback(
             carried.payload,
-            door="nats",
-            principal="bus",
+            door=door_of(carried.subject),
+            principal="gateway" if door_of(carried.subject) == "gateway" else BUS,
+            subject=carried.subject,
             stream_seq=carried.seq,
             deliveries=carried.deliveries,
         )
@@ -99,4 +100,4 @@ def door_of(subject: str) -> str:
     >>> door_of("agent.rl.gateway.trajectory.v1"), door_of("agent.rl.trajectory.v1")
     ('gateway', 'nats')
     """
-    return "gateway" if subject == GATEWAY_TRAJECTORY else "nats"
+    return "gateway" if subject in {GATEWAY_TRAJECTORY, GATEWAY_FEEDBACK} else "nats"

@@ -46,6 +46,7 @@ from upswing.contracts.topics import (
     DEAD_GATEWAY,
     DEADS,
     FEEDBACK,
+    GATEWAY_FEEDBACK,
     GATEWAY_TRAJECTORY,
     ROLES,
     STATUS_ENQUIRY,
@@ -266,6 +267,7 @@ class Loop:
             (topic_on(TRAJECTORY), takers.trajectory),
             (topic_on(GATEWAY_TRAJECTORY), takers.trajectory),
             (topic_on(FEEDBACK), takers.feedback),
+            (topic_on(GATEWAY_FEEDBACK), takers.feedback),
         ):
             stream, name = topic.stream or "", consumer_of(topic, "collector")
             pull = self.bus.pull(stream, topic.subject, name)

@@ -9,7 +9,13 @@ from tests.conftest import running_loop
 from tests.support import on_bus, raw, small, until
 
 from upswing.adapters.sql.rollouts import Rollouts
-from upswing.contracts.topics import FEEDBACK, GATEWAY_TRAJECTORY, MODEL_DEPLOYED, TRAJECTORY
+from upswing.contracts.topics import (
+    FEEDBACK,
+    GATEWAY_FEEDBACK,
+    GATEWAY_TRAJECTORY,
+    MODEL_DEPLOYED,
+    TRAJECTORY,
+)
 
 pytestmark = pytest.mark.live
 FORGED, MODEL, ROLLOUT = 900, "agent-zero-rl-v2", "7c1f3e62-2f0c-4c57-9e0b-6f1d9a54c301"
@@ -53,10 +59,12 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
         await agent.flush()
         real = episode(chance)
         await gateway.jetstream(timeout=20).publish(GATEWAY_TRAJECTORY, raw(real))
+        word = {"feedback_id": "about-real", "trajectory_id": real["trajectory_id"], **said}
+        await agent.jetstream(timeout=20).publish(FEEDBACK, raw(word))  # it hears of everybody's
 
         async def scored():
             counts = await loop.store.counts()
-            return counts["rewards"] >= FORGED + 1 and counts["feedback"] == 50
+            return counts["rewards"] >= FORGED + 1 and counts["feedback"] == 51
 
         await until(scored, 120, "not everything was scored")
         counts = await loop.store.counts()
@@ -68,6 +76,14 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
         ], "the gateway's own counts, and nothing else"
         assert complaints == ()
         assert earned.count == 1
+        word["feedback_id"] = "to-the-gateway"
+        await gateway.jetstream(timeout=20).publish(GATEWAY_FEEDBACK, raw(word))
+
+        async def complained():
+            return (await evidence(loop))[1]
+
+        (complaint,) = await until(complained)
+        assert complaint.rollout == ROLLOUT
 
 
 async def test_a_message_id_of_an_agents_choice_hides_no_episode_of_a_gateway(loop):

@@ -53,6 +53,7 @@ TRAINING_REQUEST = "agent.rl.training.request.v1"
 TRAINING_STATUS = "agent.rl.training.status.v1"
 MODEL_DEPLOYED = "agent.rl.model.deployed.v1"
 FEEDBACK = "agent.rl.feedback.v1"
+GATEWAY_FEEDBACK = "agent.rl.gateway.feedback.v1"
 DEAD = "agent.rl.dead.>"
 DEAD_GATEWAY = "agent.rl.dead.gateway"
 STATUS_ENQUIRY = "agent.rl.training.status.request"
@@ -70,7 +71,7 @@ STREAMS = (
     # stream's own acknowledgement would answer the asker before the training service does.
     Stream(TRAINING, (TRAINING_REQUEST, TRAINING_STATUS), _WEEK, 10_000),
     Stream("RL_MODELS", (MODEL_DEPLOYED,), _MONTH, 100_000),
-    Stream(FEEDBACKS, (FEEDBACK,), _MONTH, 1_000_000),
+    Stream(FEEDBACKS, (FEEDBACK, GATEWAY_FEEDBACK), _MONTH, 1_000_000),
     Stream(DEADS, (DEAD,), _MONTH, 100_000),
 )
 
@@ -129,9 +130,18 @@ TOPICS = (
         FEEDBACK,
         Feedback,
         FEEDBACKS,
-        ("agent", "requester", "collector", "gateway"),
+        ("agent", "requester", "collector"),
         ("collector", "rewarder", "reader"),
         "What a user said of it.",
+    ),
+    Topic(
+        GATEWAY_FEEDBACK,
+        Feedback,
+        FEEDBACKS,
+        ("gateway",),
+        ("collector", "rewarder", "reader"),
+        "The same, said to a gateway by a client with a key.",
+        consumer="-gateway",
     ),
     Topic(
         DEAD,

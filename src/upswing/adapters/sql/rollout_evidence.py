@@ -16,12 +16,12 @@ import msgspec
 from upswing.adapters.sql.database import Row, Tx, blob
 from upswing.adapters.sql.store import moment
 from upswing.contracts.typed import json_decoder
-from upswing.ports import may_speak
+from upswing.ports import BUS, may_speak
 from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenComplaint, SeenReward
 
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
-_FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us FROM feedback"
+_FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, principal FROM feedback"
 _SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
 """A gateway's own subject on the bus: what comes by another door only says that it was one."""
 
@@ -149,6 +149,13 @@ def _by_chance(body: Any) -> str | None:
     return gateway.rollout
 
 
+def _may_complain(user_id: str | None, owner: str | None, trusted: int, principal: str) -> bool:
+    """An agent on the bus hears of everybody's episodes: it speaks for none that names no user."""
+    return may_speak(user_id, owner, trusted=bool(trusted)) and not (
+        principal == BUS and owner is None
+    )
+
+
 def _negative(body: Any) -> bool:
     try:
         word = _WORDS.decode(blob(body))
@@ -175,17 +182,17 @@ def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenCom
     if row is None or row[0] not in models or (rollout := _by_chance(row[1])) is None:
         return None
     owner = row[2]
-    if not may_speak(word[4], owner, trusted=bool(word[5])):
+    if not _may_complain(word[4], owner, word[5], word[7]):
         return None
     earlier = tx.rows(
-        "SELECT body, user_id, trusted FROM feedback WHERE seq < ? AND trajectory_id = ?",
+        "SELECT body, user_id, trusted, principal FROM feedback WHERE seq < ? AND trajectory_id = ?",
         (word[0], target),
     )
     if row[4] is not None:
         earlier += tx.rows(
-            "SELECT body, user_id, trusted FROM feedback WHERE seq < ? AND episode_id = ?",
+            "SELECT body, user_id, trusted, principal FROM feedback WHERE seq < ? AND episode_id = ?",
             (word[0], row[4]),
         )
-    if any(_negative(e[0]) and may_speak(e[1], owner, trusted=bool(e[2])) for e in earlier):
+    if any(_negative(e[0]) and _may_complain(e[1], owner, e[2], e[3]) for e in earlier):
         return None
     return SeenComplaint(word[0], row[0], rollout, moment(row[3]))

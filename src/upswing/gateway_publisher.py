@@ -13,12 +13,13 @@ import contextlib
 import logging
 import os
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
 from upswing.adapters.nats.bus import Bus
-from upswing.contracts.topics import DEAD_GATEWAY, FEEDBACK, TRAJECTORY
+from upswing.contracts.topics import DEAD_GATEWAY, GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY
 from upswing.errors import Transient
 from upswing.gateway.worker import Clean
 from upswing.ports import OutboxEntry
@@ -27,8 +28,8 @@ from upswing.sdk.spool import Spool
 
 log = logging.getLogger(__name__)
 _PLACES = {
-    Kind.TRAJECTORY: (TRAJECTORY, "trajectory_id"),
-    Kind.FEEDBACK: (FEEDBACK, "feedback_id"),
+    Kind.TRAJECTORY: (GATEWAY_TRAJECTORY, "trajectory_id"),
+    Kind.FEEDBACK: (GATEWAY_FEEDBACK, "feedback_id"),
     Kind.DEAD: (DEAD_GATEWAY, "dead_id"),
 }
 """The subject of each kind, and where its id stands."""
@@ -94,7 +95,8 @@ class Publisher:
             return [False] * len(messages)
         subject = _PLACES[kind][0]
         entries = [
-            OutboxEntry(place, subject, name, body) for place, (name, body) in enumerate(messages)
+            OutboxEntry(place, subject, _msg_id(kind, name, body), body)
+            for place, (name, body) in enumerate(messages)
         ]
         receipts = {receipt.seq for receipt in await self._bus.publish(entries)}
         return [place in receipts for place in range(len(messages))]
@@ -138,6 +140,15 @@ class Publisher:
         )  # fmt: skip
         if self._spool:
             self._spool.remove([entry])
+
+
+def _msg_id(kind: Kind, name: str, body: bytes) -> str:
+    """By what the bus knows a message that comes again.
+
+    An episode's id is told to its client, who may publish in the same stream: a message of its own with
+    that id would make the bus drop the episode. The hash of what is recorded nobody knows beforehand.
+    """
+    return sha256(body).hexdigest() if kind is Kind.TRAJECTORY else name
 
 
 def _name_of(entry: Entry) -> str | None:

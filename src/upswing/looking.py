@@ -11,8 +11,9 @@ from upswing.collect.look import Kind, Refused, Verdict, look
 from upswing.collect.service import Intake, Outcome
 from upswing.collect.worker import VERDICTS, limits_of, question, redactor_of
 from upswing.config import Settings
+from upswing.contracts.topics import GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY
 from upswing.errors import Misuse
-from upswing.ports import Carried
+from upswing.ports import BUS, Carried
 from upswing.redact import Redactor
 
 
@@ -67,20 +68,34 @@ class Takers:
 
     async def trajectory(self, carried: Carried) -> Outcome:
         return await self._intake.trajectory(
-            carried.payload, door="nats", stream_seq=carried.seq, deliveries=carried.deliveries
+            carried.payload,
+            door=door_of(carried.subject),
+            subject=carried.subject,
+            stream_seq=carried.seq,
+            deliveries=carried.deliveries,
         )
 
     async def feedback(self, carried: Carried) -> Outcome:
         return await self._intake.feedback(
             carried.payload,
-            door="nats",
-            principal="bus",
+            door=door_of(carried.subject),
+            principal="gateway" if door_of(carried.subject) == "gateway" else BUS,
+            subject=carried.subject,
             stream_seq=carried.seq,
             deliveries=carried.deliveries,
         )
 
     async def bury(self, carried: Carried, refused: Refused) -> Outcome:
         return await self._intake.bury(
-            refused, door="nats", subject=carried.subject, deliveries=carried.deliveries,
-            stream_seq=carried.seq,
+            refused, door=door_of(carried.subject), subject=carried.subject,
+            deliveries=carried.deliveries, stream_seq=carried.seq,
         )  # fmt: skip
+
+
+def door_of(subject: str) -> str:
+    """By which door a message came. Only gateways may publish on theirs; what a message says of itself counts nothing.
+
+    >>> door_of("agent.rl.gateway.trajectory.v1"), door_of("agent.rl.trajectory.v1")
+    ('gateway', 'nats')
+    """
+    return "gateway" if subject in {GATEWAY_TRAJECTORY, GATEWAY_FEEDBACK} else "nats"

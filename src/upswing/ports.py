@@ -81,6 +81,10 @@ class AdmittedFeedback:
     """Whether that key may speak for any user."""
 
 
+BUS = "bus"
+"""The principal of feedback that an agent published: the bus does not say whose agent it was."""
+
+
 def may_speak(user_id: str | None, owner: str | None, *, trusted: bool) -> bool:
     """May this user's word count for a trajectory of `owner`?
 

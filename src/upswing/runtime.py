@@ -47,14 +47,16 @@ from upswing.contracts.topics import (
     DEAD_GATEWAY,
     DEADS,
     FEEDBACK,
-    FEEDBACKS,
+    GATEWAY_FEEDBACK,
+    GATEWAY_TRAJECTORY,
     ROLES,
     STATUS_ENQUIRY,
     STORED,
     TRAINING,
     TRAINING_REQUEST,
-    TRAJECTORIES,
     TRAJECTORY,
+    consumer_of,
+    topic_on,
 )
 from upswing.errors import Damaged, Misuse, Transient
 from upswing.front import Front
@@ -262,14 +264,18 @@ class Loop:
         await self._start_shipping()
         self._metrics = metrics
         takers, turn = Takers(self.intake), asyncio.Lock()
-        for stream, subject, take in (
-            (TRAJECTORIES, TRAJECTORY, takers.trajectory), (FEEDBACKS, FEEDBACK, takers.feedback)
-        ):  # fmt: skip
-            pull = self.bus.pull(stream, subject, "collector")
+        for topic, take in (
+            (topic_on(TRAJECTORY), takers.trajectory),
+            (topic_on(GATEWAY_TRAJECTORY), takers.trajectory),
+            (topic_on(FEEDBACK), takers.feedback),
+            (topic_on(GATEWAY_FEEDBACK), takers.feedback),
+        ):
+            stream, name = topic.stream or "", consumer_of(topic, "collector")
+            pull = self.bus.pull(stream, topic.subject, name)
             collector = Collector(pull, self.bus, self.store, take, takers.bury, self.burial, turn)
             with contextlib.suppress(Transient):
                 await collector.look_back()
-            self._run(f"collect {stream}", collector.run)
+            self._run(f"collect {stream}{topic.consumer}", collector.run)
         letters = self.bus.pull(DEADS, DEAD_GATEWAY, "letters")
         self._run("letters", Letters(letters, self.store, metrics.refused).run)
         self._run("relay", self.relay.run)
@@ -281,7 +287,7 @@ class Loop:
         self.scoring = Scoring(
             self.folder, self.store, self._settings, self._surroundings, self.registry,
             clock=self._clock, published=self._stored, crowded=lambda: self.intake.crowded,
-            burial=self.burial,
+            burial=self.burial, models=[base] if (base := self.policy.defaults.base_model) else [],
         )  # fmt: skip
         self.rewarder, self.bench = self.scoring.rewarder, self.scoring.bench
         self.rewards = self.scoring.rewards

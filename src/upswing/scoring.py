@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -38,6 +38,7 @@ class Scoring:
         self, folder: Path, store: SqlStore, settings: Settings, surroundings: Surroundings,
         registry: CollectorRegistry, *, clock: Callable[[], datetime],
         published: Callable[[], None], crowded: Callable[[], bool], burial: Burial | None = None,
+        models: Sequence[str] = (),
     ) -> None:  # fmt: skip
         config, judge = settings.reward, settings.judge
         metrics = RewardMetrics(registry)
@@ -46,6 +47,7 @@ class Scoring:
             store, self.rewards, _rules(config, surroundings), metrics, clock=clock,
             published=published, crowded=crowded,
             lint=lint if config.lint else None, lint_seconds=config.lint_seconds, burial=burial,
+            models=models,
         )  # fmt: skip
         self.judge = judge_of(judge, surroundings)
         name = surroundings.judge_model or judge.model

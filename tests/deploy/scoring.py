@@ -15,13 +15,15 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 REDACTOR = Redactor()
 
 
-async def scored(store, *, model="m-1", total=0.5, gateway=True, episode=None, **metadata):
+async def scored(
+    store, *, model="m-1", total=0.5, gateway=True, episode=None, door="gateway", **metadata
+):
     """An episode of the gateway, stored and scored; its id."""
     about = {"model": model, "episode_id": episode, **metadata}
     if gateway:
         about["gateway"] = {"rollout": "r-1", "candidate": model == "m-1", "named": False, **(gateway if isinstance(gateway, dict) else {})}  # fmt: skip
     admitted = admit(raw(trajectory(metadata=about)), REDACTOR, Limits()).admitted
-    await store.take(admitted, door="nats", now=NOW, stream_seq=None, announce=False)
+    await store.take(admitted, door=door, now=NOW, stream_seq=None, announce=False)
     stored = await store.trajectory(admitted.trajectory_id)
     await Rewards(store.database).publish(
         [reward_of(stored, model, total)], cursor=stored.seq, now=NOW

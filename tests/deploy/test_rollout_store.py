@@ -201,6 +201,18 @@ async def test_a_reward_counts_at_its_first_revision(store, rollouts):
     assert seen.upto == 2
 
 
+@pytest.mark.parametrize("door", ["nats", "http", "steps", "replay", ""])
+async def test_what_only_says_that_a_gateway_recorded_it_is_no_evidence(store, rollouts, door):
+    forged = await scored(store, door=door, total=1.0, episode="e-9")
+    await say(store, 1, type="thumbs_down", trajectory_id=forged)
+    assert (await rollouts.rewards_after(0, ["m-1"])).rows == ()
+    assert (await rollouts.complaints_after(0, ["m-1"])).rows == ()
+    assert (await rollouts.earned("m-1")).count == 0
+    await scored(store, total=0.4)
+    assert [each.raw_total for each in (await rollouts.rewards_after(0, ["m-1"])).rows] == [0.4]
+    assert (await rollouts.earned("m-1")).mean == pytest.approx(0.4)
+
+
 async def test_rewards_are_read_in_batches(store, rollouts):
     for _ in range(5):
         await scored(store)

@@ -14,23 +14,28 @@ from upswing.contracts.topics import DEAD, ROLES, TOPICS, TRAINING, TRAJECTORIES
 
 pytestmark = pytest.mark.live
 
-COLLECTOR, REWARDER, TRAINER, DEPLOYER, GATEWAY, AGENT, READER = (
-    "collector", "rewarder", "trainer", "deployer", "gateway", "agent", "reader",
+COLLECTOR, REWARDER, TRAINER, DEPLOYER, GATEWAY, AGENT, REQUESTER, READER = (
+    "collector", "rewarder", "trainer", "deployer", "gateway", "agent", "requester", "reader",
 )  # fmt: skip
 STAGES = {COLLECTOR, REWARDER, TRAINER, DEPLOYER}
 MAY = {
     # subject: (who may publish, who may subscribe)
-    "agent.rl.trajectory.v1": ({AGENT, COLLECTOR, GATEWAY}, {COLLECTOR, READER}),
-    "agent.rl.reward.v1": ({REWARDER}, {TRAINER, DEPLOYER, AGENT, READER}),
-    "agent.rl.training.request.v1": ({AGENT, TRAINER}, {TRAINER, READER}),
-    "agent.rl.training.status.v1": ({TRAINER}, {AGENT, DEPLOYER, READER}),
-    "agent.rl.model.deployed.v1": ({DEPLOYER}, {AGENT, TRAINER, READER}),
-    "agent.rl.feedback.v1": ({AGENT, COLLECTOR, GATEWAY}, {COLLECTOR, REWARDER, READER}),
+    "agent.rl.trajectory.v1": ({AGENT, REQUESTER, COLLECTOR}, {COLLECTOR, READER}),
+    "agent.rl.gateway.trajectory.v1": ({GATEWAY}, {COLLECTOR, READER}),
+    "agent.rl.reward.v1": ({REWARDER}, {TRAINER, DEPLOYER, AGENT, REQUESTER, READER}),
+    "agent.rl.training.request.v1": ({REQUESTER, TRAINER}, {TRAINER, READER}),
+    "agent.rl.training.status.v1": ({TRAINER}, {AGENT, REQUESTER, DEPLOYER, READER}),
+    "agent.rl.model.deployed.v1": ({DEPLOYER}, {REQUESTER, TRAINER, READER}),
+    "agent.rl.feedback.v1": ({AGENT, REQUESTER, COLLECTOR}, {COLLECTOR, REWARDER, READER}),
+    "agent.rl.gateway.feedback.v1": ({GATEWAY}, {COLLECTOR, REWARDER, READER}),
     "agent.rl.dead.collect": (STAGES, STAGES | {READER}),
     "agent.rl.dead.gateway": (STAGES | {GATEWAY}, STAGES | {READER}),
-    "agent.rl.training.status.request": ({AGENT, DEPLOYER, READER}, {TRAINER}),
+    "agent.rl.training.status.request": ({AGENT, REQUESTER, DEPLOYER, READER}, {TRAINER}),
     "agent.rl.stored": (STAGES, STAGES),
     "agent.rl.somewhere.else": (set(), set()),
+    "agent.rl.gateway.trajectory.v2": (set(), set()),
+    "agent.rl.gateway.>": (set(), set()),
+    "agent.rl.*.v1": (set(), set()),
     "agent.rl.>": (set(), set()),
     "another.subject": (set(), set()),
     ">": (set(), set()),
@@ -40,17 +45,41 @@ MAY = {
     "$KV.rl_tally.one": ({GATEWAY}, set()),
     "$KV.rl_pins.one": ({GATEWAY}, {GATEWAY}),
     "$KV.another.key": (set(), set()),
+    "$JS.API.STREAM.INFO.KV_rl_traffic": ({GATEWAY}, set()),
+    "$JS.API.STREAM.MSG.GET.KV_rl_traffic": ({GATEWAY}, set()),
+    "$JS.API.DIRECT.GET.KV_rl_traffic.$KV.rl_traffic.plan": ({GATEWAY}, set()),
+    "$JS.API.CONSUMER.CREATE.KV_rl_traffic": (set(), set()),
+    "$JS.API.CONSUMER.CREATE.KV_rl_traffic.mine.$KV.rl_traffic.plan": (set(), set()),
+    "$JS.API.STREAM.INFO.KV_rl_tally": ({GATEWAY}, set()),
+    "$JS.API.CONSUMER.CREATE.KV_rl_tally": (set(), set()),
+    "$JS.API.DIRECT.GET.KV_rl_tally.$KV.rl_tally.one": (set(), set()),
+    "$JS.API.CONSUMER.CREATE.KV_rl_pins": ({GATEWAY}, set()),
+    "$JS.API.DIRECT.GET.RL_TRAJECTORIES": ({COLLECTOR, READER}, set()),
+    "$JS.API.DIRECT.GET.RL_MODELS": ({REQUESTER, TRAINER, READER}, set()),
+    "$JS.API.STREAM.MSG.GET.RL_MODELS": (set(), set()),
+    "$JS.API.STREAM.MSG.GET.RL_TRAJECTORIES": (set(), set()),
+    "$JS.API.STREAM.MSG.DELETE.RL_TRAJECTORIES": ({COLLECTOR}, set()),
+    "$JS.API.STREAM.PURGE.RL_TRAJECTORIES": (set(), set()),
+    "$JS.API.STREAM.DELETE.RL_TRAJECTORIES": (set(), set()),
+    "$JS.API.STREAM.UPDATE.RL_TRAJECTORIES": (set(), set()),
+    "$JS.API.STREAM.CREATE.MINE": (set(), set()),
+    "$JS.API.STREAM.NAMES": (set(), set()),
+    "$JS.API.CONSUMER.CREATE.RL_MODELS.agent.agent.rl.model.deployed.v1": (set(), set()),
+    "$JS.API.CONSUMER.CREATE.RL_TRAJECTORIES": (set(), set()),
+    "$JS.API.CONSUMER.DELETE.RL_TRAJECTORIES.collector": (set(), set()),
+    "$JS.API.CONSUMER.MSG.NEXT.RL_TRAJECTORIES.collector": ({COLLECTOR}, set()),
+    "$JS.API.CONSUMER.MSG.NEXT.RL_TRAJECTORIES.collector-gateway": ({COLLECTOR}, set()),
     "_INBOX.somebody": (set(), set()),
     "_INBOX_operator.somebody": (set(), set()),
 }
-PUBLISHED = [subject for subject in MAY if ">" not in subject]
+PUBLISHED = [subject for subject in MAY if ">" not in subject and "*" not in subject]
 
 
 def test_the_table_of_topics_is_the_table_of_this_test():
     topics = {topic.subject: (set(topic.publishers), set(topic.subscribers)) for topic in TOPICS}
     topics["agent.rl.dead.collect"] = topics.pop(DEAD)
     assert topics == {subject: MAY[subject] for subject in topics}
-    assert set(ROLES) == STAGES | {GATEWAY, AGENT, READER}
+    assert set(ROLES) == STAGES | {GATEWAY, AGENT, REQUESTER, READER}
 
 
 REFUSAL = re.compile(
@@ -145,7 +174,7 @@ async def test_an_agent_reads_no_trajectories_and_deletes_nothing(loop, client):
         ):
             await refused(agent, errors, request)
     info = await loop.bus.js.stream_info(TRAJECTORIES)
-    assert info.state.consumer_count == 1
+    assert info.state.consumer_count == 2
 
 
 async def test_an_agent_cannot_widen_its_own_consumer(loop):

@@ -91,14 +91,14 @@ async def test_the_quick_references_request_becomes_a_job(remote):
     job_id = json.loads(payload)["training_job_id"]
     async with (
         on_bus(remote.running.nats_urls["reader"]) as reader,
-        on_bus(remote.running.nats_urls["agent"]) as agent,
+        on_bus(remote.running.nats_urls["requester"]) as requester,
     ):
         heard = await reader.subscribe(TRAINING_STATUS)
         await reader.flush()
-        await agent.publish(subject, payload)
+        await requester.publish(subject, payload)
         status = decode(TrainingStatus, (await heard.next_msg(20)).data)
         assert (status.training_job_id, status.status) == (job_id, "queued")
-        reply = await agent.request(STATUS_ENQUIRY, json.dumps({"job_id": job_id}).encode(), 10)
+        reply = await requester.request(STATUS_ENQUIRY, json.dumps({"job_id": job_id}).encode(), 10)
         assert decode(TrainingStatus, reply.data) == status
     job = await job_of(remote, job_id)
     assert (job.reason, job.request.training_config.dataset.sample_size) == ("manual", 5000)
@@ -108,11 +108,11 @@ async def test_a_base_that_is_not_here_is_told_by_the_jobs_status(loop):
     _, payload = quick_reference()
     async with (
         on_bus(loop.running.nats_urls["reader"]) as reader,
-        on_bus(loop.running.nats_urls["agent"]) as agent,
+        on_bus(loop.running.nats_urls["requester"]) as requester,
     ):
         heard = await reader.subscribe(TRAINING_STATUS)
         await reader.flush()
-        await agent.jetstream().publish(TRAINING_REQUEST, payload)
+        await requester.jetstream().publish(TRAINING_REQUEST, payload)
         status = decode(TrainingStatus, (await heard.next_msg(20)).data)
     assert status.status == "failed"
     assert "'qwen2.5-32b-instruct' is not on this machine" in status.error.message
@@ -120,9 +120,9 @@ async def test_a_base_that_is_not_here_is_told_by_the_jobs_status(loop):
 
 async def test_the_same_message_many_times_is_one_job(remote):
     _, payload = quick_reference()
-    async with on_bus(remote.running.nats_urls["agent"]) as agent:
+    async with on_bus(remote.running.nats_urls["requester"]) as requester:
         for _ in range(5):
-            await agent.jetstream().publish(TRAINING_REQUEST, payload)
+            await requester.jetstream().publish(TRAINING_REQUEST, payload)
     await job_of(remote, json.loads(payload)["training_job_id"])
     await settled(remote)
     assert len(await remote.jobs.list()) == 1
@@ -133,12 +133,12 @@ async def test_garbage_is_buried_and_the_next_request_is_taken(remote):
     _, payload = quick_reference()
     async with (
         on_bus(remote.running.nats_urls["reader"]) as reader,
-        on_bus(remote.running.nats_urls["agent"]) as agent,
+        on_bus(remote.running.nats_urls["requester"]) as requester,
     ):
         dead = await reader.subscribe("agent.rl.dead.train")
         await reader.flush()
         for garbage in (b"{", b"", b"\xff\xfe", b"[]", b"[" * 50_000, b'{"training_job_id": "x"}', payload):  # fmt: skip
-            await agent.jetstream().publish(TRAINING_REQUEST, garbage)
+            await requester.jetstream().publish(TRAINING_REQUEST, garbage)
         letters = [json.loads((await dead.next_msg(20)).data) for _ in range(6)]
     assert {letter["subject"] for letter in letters} == {TRAINING_REQUEST}
     assert {letter["deliveries"] for letter in letters} == {1}
@@ -152,7 +152,7 @@ async def test_garbage_is_buried_and_the_next_request_is_taken(remote):
 
 
 async def test_an_enquiry_is_answered_whatever_is_asked(remote):
-    async with on_bus(remote.running.nats_urls["agent"]) as agent:
+    async with on_bus(remote.running.nats_urls["requester"]) as requester:
         for question, error in (
             (b'{"job_id": "no such"}', "not_found"),
             (b'{"job_id": 7}', "malformed"),
@@ -160,10 +160,10 @@ async def test_an_enquiry_is_answered_whatever_is_asked(remote):
             (b"\xff" * 1000, "malformed"),
             (b"[" * 100_000, "malformed"),
         ):
-            reply = json.loads((await agent.request(STATUS_ENQUIRY, question, 10)).data)
+            reply = json.loads((await requester.request(STATUS_ENQUIRY, question, 10)).data)
             assert reply["error"] == error
-        await agent.publish(STATUS_ENQUIRY, b"{}")  # nobody waits for an answer
-        reply = json.loads((await agent.request(STATUS_ENQUIRY, b"{}", 10)).data)
+        await requester.publish(STATUS_ENQUIRY, b"{}")  # nobody waits for an answer
+        reply = json.loads((await requester.request(STATUS_ENQUIRY, b"{}", 10)).data)
         assert reply["error"] == "malformed"
 
 
@@ -174,8 +174,8 @@ async def test_what_is_private_leaves_the_stream_and_reaches_no_file(remote, dat
         "requester": secret,
         "metadata": {"notes": f"asked by {secret}"},
     }
-    async with on_bus(remote.running.nats_urls["agent"]) as agent:
-        ack = await agent.jetstream().publish(TRAINING_REQUEST, json.dumps(request).encode())
+    async with on_bus(remote.running.nats_urls["requester"]) as requester:
+        ack = await requester.jetstream().publish(TRAINING_REQUEST, json.dumps(request).encode())
     job = await job_of(remote, request["training_job_id"])
     await settled(remote)
     assert job.request.requester == "<email-1>"
@@ -200,8 +200,8 @@ async def test_a_restart_loses_no_job(data):
     _, payload = quick_reference()
     away = Surroundings(train_here=False)
     async with running_loop(data, redactor=REDACTOR, surroundings=away) as first:
-        async with on_bus(first.running.nats_urls["agent"]) as agent:
-            await agent.jetstream().publish(TRAINING_REQUEST, payload)
+        async with on_bus(first.running.nats_urls["requester"]) as requester:
+            await requester.jetstream().publish(TRAINING_REQUEST, payload)
         job = await job_of(first, json.loads(payload)["training_job_id"])
     async with running_loop(data, redactor=REDACTOR, surroundings=away) as second:
         await settled(second)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-_MOST_AGENT_TYPES = 50
+from upswing.contracts.trajectory import DOMAINS, PROFILES
+from upswing.labels import LabelValues
+
+_OTHER_AGENT_TYPES = 45
 """Agents invent profiles; beyond this many the rest are counted together as `other`."""
 
 
@@ -43,13 +46,11 @@ class CollectMetrics:
             "Messages that the bus has not acknowledged.",
             registry=registry,
         )
-        self._agent_types: set[str] = set()
+        self._agent_types = LabelValues(("main", *PROFILES), most_others=_OTHER_AGENT_TYPES)
+        self._domains = LabelValues(DOMAINS)
 
     def stored(self, agent_type: str, domain: str, turns: int) -> None:
-        if agent_type not in self._agent_types and len(self._agent_types) >= _MOST_AGENT_TYPES:
-            agent_type = "other"
-        self._agent_types.add(agent_type)
-        self._collected.labels(agent_type, domain).inc()
+        self._collected.labels(self._agent_types.of(agent_type), self._domains.of(domain)).inc()
         self._length.observe(turns)
 
     def taken(self, door: str, outcome: str) -> None:

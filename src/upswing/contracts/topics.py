@@ -16,7 +16,10 @@ from upswing.contracts.training import TrainingRequest, TrainingStatus
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.wire import Message
 
-ROLES = ("collector", "rewarder", "trainer", "deployer", "gateway", "agent", "reader")
+ROLES = (
+    "collector", "rewarder", "trainer", "deployer", "gateway", "agent", "requester", "reader",
+)  # fmt: skip
+"""`requester` is an agent, or a person, who may also ask for training and hear what is deployed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,18 @@ class Topic:
     publishers: tuple[str, ...]
     subscribers: tuple[str, ...]
     about: str
+    consumer: str = ""
+    """Ends the name of a role's consumer, where the stream holds another subject that the role hears."""
 
 
 TRAJECTORY = "agent.rl.trajectory.v1"
+GATEWAY_TRAJECTORY = "agent.rl.gateway.trajectory.v1"
 REWARD = "agent.rl.reward.v1"
 TRAINING_REQUEST = "agent.rl.training.request.v1"
 TRAINING_STATUS = "agent.rl.training.status.v1"
 MODEL_DEPLOYED = "agent.rl.model.deployed.v1"
 FEEDBACK = "agent.rl.feedback.v1"
+GATEWAY_FEEDBACK = "agent.rl.gateway.feedback.v1"
 DEAD = "agent.rl.dead.>"
 DEAD_GATEWAY = "agent.rl.dead.gateway"
 STATUS_ENQUIRY = "agent.rl.training.status.request"
@@ -58,13 +65,13 @@ DEADS = "RL_DEAD"
 
 _MONTH, _WEEK = timedelta(days=30), timedelta(days=7)
 STREAMS = (
-    Stream(TRAJECTORIES, (TRAJECTORY,), _MONTH, 1_000_000),
+    Stream(TRAJECTORIES, (TRAJECTORY, GATEWAY_TRAJECTORY), _MONTH, 1_000_000),
     Stream("RL_REWARDS", (REWARD,), _MONTH, 500_000),
     # By name, not `agent.rl.training.>`: that would also swallow the enquiry below, and the
     # stream's own acknowledgement would answer the asker before the training service does.
     Stream(TRAINING, (TRAINING_REQUEST, TRAINING_STATUS), _WEEK, 10_000),
     Stream("RL_MODELS", (MODEL_DEPLOYED,), _MONTH, 100_000),
-    Stream(FEEDBACKS, (FEEDBACK,), _MONTH, 1_000_000),
+    Stream(FEEDBACKS, (FEEDBACK, GATEWAY_FEEDBACK), _MONTH, 1_000_000),
     Stream(DEADS, (DEAD,), _MONTH, 100_000),
 )
 
@@ -74,23 +81,32 @@ TOPICS = (
         TRAJECTORY,
         Trajectory,
         TRAJECTORIES,
-        ("agent", "collector", "gateway"),
+        ("agent", "requester", "collector"),
         ("collector", "reader"),
         "What agents did.",
+    ),
+    Topic(
+        GATEWAY_TRAJECTORY,
+        Trajectory,
+        TRAJECTORIES,
+        ("gateway",),
+        ("collector", "reader"),
+        "What a gateway recorded: nothing else is evidence of a rollout.",
+        consumer="-gateway",
     ),
     Topic(
         REWARD,
         Reward,
         "RL_REWARDS",
         ("rewarder",),
-        ("trainer", "deployer", "agent", "reader"),
+        ("trainer", "deployer", "agent", "requester", "reader"),
         "How good it was.",
     ),
     Topic(
         TRAINING_REQUEST,
         TrainingRequest,
         TRAINING,
-        ("agent", "trainer"),
+        ("requester", "trainer"),
         ("trainer", "reader"),
         "A wish to train.",
     ),
@@ -99,7 +115,7 @@ TOPICS = (
         TrainingStatus,
         TRAINING,
         ("trainer",),
-        ("agent", "deployer", "reader"),
+        ("agent", "requester", "deployer", "reader"),
         "Where a job stands.",
     ),
     Topic(
@@ -107,16 +123,25 @@ TOPICS = (
         ModelDeployed,
         "RL_MODELS",
         ("deployer",),
-        ("agent", "trainer", "reader"),
+        ("requester", "trainer", "reader"),
         "Which model answers now.",
     ),
     Topic(
         FEEDBACK,
         Feedback,
         FEEDBACKS,
-        ("agent", "collector", "gateway"),
+        ("agent", "requester", "collector"),
         ("collector", "rewarder", "reader"),
         "What a user said of it.",
+    ),
+    Topic(
+        GATEWAY_FEEDBACK,
+        Feedback,
+        FEEDBACKS,
+        ("gateway",),
+        ("collector", "rewarder", "reader"),
+        "The same, said to a gateway by a client with a key.",
+        consumer="-gateway",
     ),
     Topic(
         DEAD,
@@ -138,12 +163,22 @@ TOPICS = (
         STATUS_ENQUIRY,
         None,
         None,
-        ("agent", "deployer", "reader"),
+        ("agent", "requester", "deployer", "reader"),
         ("trainer",),
         'Request and reply: {"job_id": …} is answered with the newest status.',
     ),
     Topic(STORED, None, None, _STAGES, _STAGES, "A nudge after a commit; empty."),
 )
+
+
+def consumer_of(topic: Topic, role: str) -> str:
+    """What the consumer is called with which `role` reads a topic."""
+    return f"{role}{topic.consumer}"
+
+
+def topic_on(subject: str) -> Topic:
+    """The topic of a subject that stands in the table."""
+    return next(topic for topic in TOPICS if topic.subject == subject)
 
 
 def topic_of(message: type[Message]) -> Topic:

@@ -13,9 +13,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from upswing.labels import OTHER
+
 BOUNDS_MS = (1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 _ROLLOUTS = 16
 """Remembered; the oldest goes."""
+_MODELS = 100
+"""That have series of their own; the one that answered longest ago joins `other`."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,12 @@ class Counts:
         self.fallbacks += fallback
         self.latency_ms_sum += ms
 
+    def join(self, more: Counts) -> None:
+        self.requests += more.requests
+        self.errors += more.errors
+        self.fallbacks += more.fallbacks
+        self.latency_ms_sum += more.latency_ms_sum
+
 
 @dataclass(slots=True)
 class Histogram:
@@ -45,13 +55,17 @@ class Histogram:
         self.buckets[bisect_left(BOUNDS_MS, ms)] += 1
         self.total += ms
 
+    def join(self, more: Histogram) -> None:
+        self.buckets = [mine + its for mine, its in zip(self.buckets, more.buckets, strict=True)]
+        self.total += more.total
+
 
 class Tally:
     """Everything that is counted."""
 
     def __init__(self) -> None:
         self._rollouts: OrderedDict[str, dict[str, Counts]] = OrderedDict()
-        self.models: dict[str, Counts] = {}
+        self.models: OrderedDict[str, Counts] = OrderedDict()
         """All rollouts and named requests together, for the metrics."""
         self.latencies: dict[str, Histogram] = {}
         self.outcomes: dict[str, int] = {}
@@ -69,9 +83,11 @@ class Tally:
         if outcome == "cancelled":
             return
         self._of(self.models, model_id).add(ms, error=error, fallback=fallback)
+        self.models.move_to_end(model_id)
         histogram = self.latencies.get(model_id)
         if histogram is None:
             histogram = self.latencies[model_id] = Histogram()
+            self._bound()
         histogram.add(ms)
         if evidence:
             self.changes += 1
@@ -98,6 +114,17 @@ class Tally:
         b'{"r":{"m":{"requests":1,"errors":0,"fallbacks":0,"latency_ms_sum":2.5}}}'
         """
         return msgspec.json.encode(self._rollouts)
+
+    def _bound(self) -> None:
+        """The counts of models that have not answered for long become those of `other`."""
+        others = self._of(self.models, OTHER) if len(self.models) > _MODELS else None
+        while others is not None and len(self.models) > _MODELS + 1:
+            name = next(name for name in self.models if name != OTHER)
+            others.join(self.models.pop(name))
+            self.latencies.setdefault(OTHER, Histogram()).join(self.latencies.pop(name))
+            for key in [key for key in self.faults if key[0] == name]:
+                word = (OTHER, key[1])
+                self.faults[word] = self.faults.get(word, 0) + self.faults.pop(key)
 
     @staticmethod
     def _of(models: dict[str, Counts], model_id: str) -> Counts:

@@ -16,7 +16,7 @@ from upswing.adapters.sql.users import Users
 from upswing.collect.service import STAGE as COLLECT
 from upswing.collect.service import Intake
 from upswing.contracts import DeadLetter
-from upswing.contracts.topics import FEEDBACK, FEEDBACKS
+from upswing.contracts.topics import FEEDBACK, FEEDBACKS, GATEWAY_FEEDBACK
 from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
@@ -240,7 +240,10 @@ class Operations:
         if buried.stage != COLLECT:
             raise Rejected(Reason.SCHEMA, _elsewhere(buried))
         raw = payload.encode()
-        if buried.letter.subject in {FEEDBACK, "/v1/feedback"} or table == FEEDBACKS:
+        if (
+            buried.letter.subject in {FEEDBACK, GATEWAY_FEEDBACK, "/v1/feedback"}
+            or table == FEEDBACKS
+        ):
             principal = request.principal.key_id if request.principal else "replay"
             outcome = await self._intake.feedback(raw, door="replay", principal=principal)
         else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from upswing.labels import ModelGauge
+
 
 class RewardMetrics:
     """Series of the reward stage."""
@@ -13,10 +15,10 @@ class RewardMetrics:
             "agent_rl_trajectory_reward", "Trajectory total reward.",
             buckets=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0), registry=registry,
         )  # fmt: skip
-        self.model_mean = Gauge(
+        self.model_mean = ModelGauge(Gauge(
             "agent_rl_model_reward_mean", "Mean raw reward of a model's newest trajectories.",
             ["model_version"], registry=registry,
-        )  # fmt: skip
+        ))  # fmt: skip
         self.latency = Histogram(
             "upswing_reward_latency_seconds", "From stored to reward committed.",
             buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5), registry=registry,

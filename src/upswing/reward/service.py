@@ -102,7 +102,9 @@ class RewardStore(Protocol):
 
     async def forget_waiting(self, before: datetime, most: int) -> int: ...
 
-    async def model_totals(self, most: int = 1000) -> Sequence[ModelValues]: ...
+    async def model_totals(
+        self, known: Sequence[str] = (), most: int = 1000
+    ) -> Sequence[ModelValues]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,10 @@ class Rewarder:
         crowded: Callable[[], bool] = lambda: False,
         published: Callable[[], None] = lambda: None,
         burial: Burial | None = None,
+        models: Sequence[str] = (),
     ) -> None:
-        self._burial = burial or Burial()
+        """`models` are known beside the trained ones: whatever else agents name is one model, `other`."""
+        self._burial, self._models = burial or Burial(), models
         self._trajectories = trajectories
         self._store = store
         self._rules = rules
@@ -363,14 +367,15 @@ class Rewarder:
 
     async def chores(self) -> None:
         """The slow things: means per model, and words whose trajectory never came."""
-        totals = await self._store.model_totals()
+        totals = await self._store.model_totals(self._models)
+        self._metrics.model_mean.keep(each.model for each in totals)
         self._burial.aside.sound(STAGE, "scored", totals, self._tell_mean, key=lambda e: e.model)
         await self._store.forget_waiting(self._clock() - _WAITING_DAYS, _MOST_WAITING)
 
     def _tell_mean(self, each: ModelValues) -> None:
         mean = fair_mean(each.values)
         if mean is not None:
-            self._metrics.model_mean.labels(each.model).set(mean)
+            self._metrics.model_mean.set(mean, each.model)
 
 
 def _decoded(row: StoredTrajectory) -> tuple[StoredTrajectory, Trajectory]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from upswing.labels import OTHER
 from upswing.serve.ports import Load
 
 Outcome = str
@@ -31,7 +32,7 @@ class Collector:
         self,
         tally: Tally,
         under_way: Callable[[], int],
-        models: Callable[[], int],
+        models: Callable[[], Collection[str]],
         load: Callable[[], Load | None],
     ) -> None:
         self._tally, self._under_way, self._models, self._load = tally, under_way, models, load
@@ -39,7 +40,7 @@ class Collector:
     def collect(self) -> Iterator[Metric]:
         yield from self._counted()
         yield _gauge("requests_under_way", "Requests that are not answered yet.", self._under_way())
-        yield _gauge("models", "Models that are served.", self._models())
+        yield _gauge("models", "Models that are served.", len(self._models()))
         if (load := self._load()) is not None:
             yield from _busy(load)
 
@@ -48,7 +49,11 @@ class Collector:
             "upswing_model_server_requests", "Requests by model and outcome.",
             labels=["model", "outcome"],
         )  # fmt: skip
+        served = {"", *self._models()}
+        counts: Counter[tuple[str, str]] = Counter()
         for (model, outcome), count in self._tally.requests.items():
+            counts[_known(model, served), outcome] += count
+        for (model, outcome), count in counts.items():
             requests.add_metric([model, outcome], count)
         yield requests
         tokens = CounterMetricFamily(
@@ -58,9 +63,17 @@ class Collector:
             ("prompt", self._tally.prompt_tokens),
             ("completion", self._tally.completion_tokens),
         ):
+            by_model: Counter[str] = Counter()
             for model, count in counted.items():
+                by_model[_known(model, served)] += count
+            for model, count in by_model.items():
                 tokens.add_metric([model, kind], count)
         yield tokens
+
+
+def _known(model: str, served: Collection[str]) -> str:
+    """Models that are not served any more are counted together."""
+    return model if model in served else OTHER
 
 
 def _busy(load: Load) -> Iterator[Metric]:

@@ -49,9 +49,7 @@ class ModelServer:
         self.admin = Admin(engine, key=key, public=public, changed=changed)
         self._registry = CollectorRegistry()
         self._registry.register(
-            Collector(
-                self.tally, lambda: self.chat.under_way, lambda: len(engine.names()), self._load
-            )
+            Collector(self.tally, lambda: self.chat.under_way, engine.names, self._load)
         )
         self._routes: dict[str, dict[str, Handler]] = {
             "/v1/chat/completions": {"POST": self.chat.take},

@@ -5,16 +5,17 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from upswing.contracts.validation import ValidationReport
+from upswing.labels import ModelGauge
 
 
 class ValidateMetrics:
     """Series of validation."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._scores = Gauge(
+        self._scores = ModelGauge(Gauge(
             "agent_rl_model_benchmark_score", "Mean score of a model in a suite, 0 to 1.",
             ["model_version", "task_type"], registry=registry,
-        )  # fmt: skip
+        ))  # fmt: skip
         self._ended = Counter(
             "upswing_validations_total", "Validations that ended, by verdict.", ["verdict"], registry=registry
         )  # fmt: skip
@@ -24,7 +25,7 @@ class ValidateMetrics:
         for suite in report.suites:
             for model, score in ((report.current, suite.current), (report.candidate, suite.candidate)):  # fmt: skip
                 if score is not None:
-                    self._scores.labels(model, suite.name).set(score)
+                    self._scores.set(score, model, suite.name)
 
     def ended(self, word: str) -> None:
         """`pass`, `fail`, `inconclusive`, or `failed` when there is no report."""

@@ -2,6 +2,7 @@
 
 Everything is denied that the table does not allow. A role reads a stream only through a consumer that bears its name and
 that filters on a subject it may hear, and gets replies only on its own inbox, `_INBOX_<role>`.
+Only `gateway` publishes what counts as evidence of a rollout; `agent` hears neither the traffic plan nor what is deployed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from upswing.adapters.nats.health import HEALTH, INBOX, QUESTION
 from upswing.contracts.topics import (
     FEEDBACKS,
     ROLES,
@@ -18,6 +20,8 @@ from upswing.contracts.topics import (
     TOPICS,
     TRAINING,
     TRAJECTORIES,
+    Topic,
+    consumer_of,
 )
 
 OPERATOR = "operator"
@@ -46,7 +50,8 @@ def permissions_of(role: str) -> Permissions:
     api = ["$JS.API.INFO"] if any(topic.stream for topic in hears) or says else []
     for topic in hears:
         if topic.stream:
-            api += _consuming(topic.stream, topic.subject, role)
+            api += _consuming(topic.stream, topic, role)
+    api += _reading({topic.subject for topic in hears})
     api += [f"$JS.API.STREAM.MSG.DELETE.{name}" for name in _ERASES.get(role, ())]
     boards = _BOARDS.get(role, Permissions((), ()))
     return Permissions(
@@ -79,27 +84,34 @@ _BOARDS = {
 """What a role may do with the buckets of `adapters.nats.traffic`."""
 
 
-def _consuming(stream: str, subject: str, role: str) -> list[str]:
-    """The requests behind the role's own pull consumer, which sees `subject` and nothing else."""
-    alone = next(s for s in STREAMS if s.name == stream).subjects == (subject,)
-    api = [
+def _consuming(stream: str, topic: Topic, role: str) -> list[str]:
+    """The requests behind the role's own pull consumer, which sees the topic and nothing else."""
+    name = consumer_of(topic, role)
+    return [
         f"$JS.API.STREAM.INFO.{stream}",
-        f"$JS.API.CONSUMER.CREATE.{stream}.{role}.{subject}",
-        f"$JS.API.CONSUMER.INFO.{stream}.{role}",
-        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{role}",
-        f"$JS.ACK.{stream}.{role}.>",
+        f"$JS.API.CONSUMER.CREATE.{stream}.{name}.{topic.subject}",
+        f"$JS.API.CONSUMER.INFO.{stream}.{name}",
+        f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}",
+        f"$JS.ACK.{stream}.{name}.>",
     ]
-    if alone:
-        api += [f"$JS.API.DIRECT.GET.{stream}", f"$JS.API.DIRECT.GET.{stream}.>"]
-    return api
 
 
-def server_config(passwords: Mapping[str, str], *, listen: str, store_dir: str) -> str:
-    """A complete nats-server configuration: JetStream that fsyncs, and the roles as users."""
+def _reading(heard: set[str]) -> list[str]:
+    """Messages by their number, of streams in which the role may hear everything."""
+    names = [stream.name for stream in STREAMS if heard.issuperset(stream.subjects)]
+    return [f"$JS.API.DIRECT.GET.{name}{rest}" for name in names for rest in ("", ".>")]
+
+
+def server_config(
+    passwords: Mapping[str, str], *, listen: str, store_dir: str, health_password: str | None = None
+) -> str:
+    """A complete nats-server configuration: JetStream that fsyncs, and the roles as users.
+
+    No monitoring port is open. With a `health_password`, `adapters.nats.health` can ask how the server is.
+    """
     users = ",\n    ".join(_user(role, passwords[role]) for role in (OPERATOR, *ROLES))
     return f"""# Made by Upswing. One user per role; what is not allowed is denied.
 listen: {json.dumps(listen)}
-http: "127.0.0.1:-1"
 server_name: upswing
 max_payload: {MAX_PAYLOAD}
 jetstream {{
@@ -112,15 +124,24 @@ authorization {{
     {users}
   ]
 }}
-"""
+{_health(health_password) if health_password else ""}"""
+
+
+def _health(password: str) -> str:
+    """A user of the system account, which has no streams, with one question."""
+    user = _as_user(HEALTH, password, Permissions((QUESTION,), (INBOX,)))
+    return f"accounts {{ SYS {{ users: [{user}] }} }}\nsystem_account: SYS\n"
 
 
 def _user(role: str, password: str) -> str:
-    allowed = permissions_of(role)
+    return _as_user(role, password, permissions_of(role))
+
+
+def _as_user(name: str, password: str, allowed: Permissions) -> str:
     body = {
         "publish": {"allow": list(allowed.publish)},
         "subscribe": {"allow": list(allowed.subscribe)},
     }
     if allowed.answers:
         body["allow_responses"] = {"max": 1, "expires": "1m"}  # type: ignore[dict-item]
-    return json.dumps({"user": role, "password": password, "permissions": body})
+    return json.dumps({"user": name, "password": password, "permissions": body})

@@ -6,13 +6,13 @@ import asyncio
 import json
 import logging
 import os
+import secrets
 import shutil
 import sysconfig
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from upswing.adapters.nats.health import health_url, is_well
 from upswing.adapters.nats.permissions import server_config
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Transient
@@ -46,7 +46,7 @@ class EmbeddedServer:
         self._process: asyncio.subprocess.Process | None = None
         self._watch: asyncio.Task[None] | None = None
         self._stopping = False
-        self._health = ""
+        self._health, self._health_password = "", secrets.token_urlsafe(32)
         self.port = port or self._port_of_last_time()
         self.restarts = 0
 
@@ -91,6 +91,7 @@ class EmbeddedServer:
             self._passwords,
             listen=f"127.0.0.1:{self.port or -1}",
             store_dir=str(self._folder / "jetstream"),
+            health_password=self._health_password,
         )
         config.touch(mode=0o600)
         config.write_text(text)
@@ -113,9 +114,9 @@ class EmbeddedServer:
         while asyncio.get_running_loop().time() < deadline:
             if process.returncode is not None:
                 raise Transient(f"nats-server did not start: {self._last_words()}")
-            if found := _read_ports(ports):
-                self.port, self._health = found
-                if await asyncio.to_thread(_healthy, self._health):
+            if found := _read_port(ports):
+                self.port, self._health = found, health_url(found, self._health_password)
+                if await asyncio.to_thread(is_well, self._health):
                     (self._folder / "port").write_text(str(self.port))
                     return
             await asyncio.sleep(0.01)
@@ -152,7 +153,7 @@ class EmbeddedServer:
             try:
                 return await asyncio.wait_for(process.wait(), _CHECK_SECONDS)
             except TimeoutError:
-                ill = 0 if await asyncio.to_thread(_healthy, self._health) else ill + 1
+                ill = 0 if await asyncio.to_thread(is_well, self._health) else ill + 1
             if ill >= _ILL_CHECKS and process.returncode is None:
                 log.warning("nats-server is ill; ending it", extra={"action": "nats_ill"})
                 process.kill()
@@ -169,21 +170,12 @@ class EmbeddedServer:
         return lines[-1] if lines else "it said nothing"
 
 
-def _read_ports(path: Path) -> tuple[int, str] | None:
-    """The client port and the health address, once the server has written both."""
+def _read_port(path: Path) -> int | None:
+    """The port for clients, once the server has written it."""
     try:
-        ports = json.loads(path.read_text())
-        return int(ports["nats"][0].rpartition(":")[2]), ports["monitoring"][0]
+        return int(json.loads(path.read_text())["nats"][0].rpartition(":")[2])
     except (OSError, ValueError, KeyError, IndexError):
         return None
-
-
-def _healthy(base: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{base}/healthz", timeout=1) as answer:  # noqa: S310 - loopback
-            return bool(answer.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 def make_folder(folder: Path) -> None:

@@ -12,6 +12,7 @@ from upswing.aside import Aside, bytes_of
 from upswing.contracts import Feedback, Reward, decode, encode
 from upswing.contracts.topics import REWARD
 from upswing.dataset.groups import group_key
+from upswing.labels import OTHER
 from upswing.ports import NewReward, ScoredFacts, ScoredMember, SpokenWord, may_speak
 
 STAGE = "reward"
@@ -29,6 +30,16 @@ MEMBER = (
     "SELECT window_id, scenario_id, trajectory_id, agent_id, total, raw_total, pnl, balance, "
     "infra_error, trajectory_seq, verified, judge_score, reported, feedback, task_id, model, "
     "continuous, answers, domain FROM scored"
+)
+
+_NEWEST_MODELS = "SELECT model_id, base_model FROM models ORDER BY version DESC LIMIT 25"
+_LAST_DEPLOYED = (
+    "SELECT model_id, base_model FROM models WHERE deployed_us IS NOT NULL "
+    "ORDER BY deployed_us DESC LIMIT 20"
+)
+_NEWEST = (
+    "SELECT principal, raw_total, model FROM scored WHERE infra_error = 0 "
+    "ORDER BY trajectory_seq DESC LIMIT 10000"
 )
 
 
@@ -192,18 +203,27 @@ class Rewards:
         rows = await self._database.read(lambda tx: tx.rows(sql, (window_id, scenario_id)))
         return members_of(rows, self._database.aside)
 
-    async def model_totals(self, most: int = 1000) -> list[ModelTotals]:
-        """The newest raw totals of each model; what the infrastructure spoiled is left out."""
+    async def model_totals(self, known: Sequence[str] = (), most: int = 1000) -> list[ModelTotals]:
+        """The newest raw totals of each model; what the infrastructure spoiled is left out.
+
+        Models are those of the registry, the newest of them, and `known` ones. A trajectory may name any
+        other: all those are one model.
+        """
         sql = (
             "SELECT principal, raw_total FROM scored WHERE model = ? AND infra_error = 0 "
             "ORDER BY trajectory_seq DESC LIMIT ?"
         )
 
         def unit(tx: Tx) -> list[ModelTotals]:
-            return [
-                ModelTotals(model, earned_of(tx.rows(sql, (model, most))))
-                for (model,) in tx.rows("SELECT DISTINCT model FROM scored")
+            registered = [
+                row for asked in (_NEWEST_MODELS, _LAST_DEPLOYED) for row in tx.rows(asked)
             ]
+            names = dict.fromkeys((*known, *(name for row in registered for name in row)))
+            names.pop(OTHER, None)
+            totals = {name: earned_of(tx.rows(sql, (name, most))) for name in names}
+            newest = tx.rows(_NEWEST)
+            totals[OTHER] = earned_of([row[:2] for row in newest if row[2] not in names][:most])
+            return [ModelTotals(name, values) for name, values in totals.items() if values]
 
         return await self._database.read(unit)
 

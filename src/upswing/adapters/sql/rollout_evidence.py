@@ -15,17 +15,16 @@ from typing import Any
 import msgspec
 
 from upswing.adapters.sql.database import Row, Tx, blob
-from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 from upswing.adapters.sql.store import moment
 from upswing.contracts.typed import json_decoder
-from upswing.ports import may_speak
+from upswing.ports import BUS, may_speak
 from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenComplaint, SeenReward
 
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
-_FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us FROM feedback"
-_SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'nats'"
-"""A gateway records by the bus: what comes by HTTP only says that it was one."""
+_FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, principal FROM feedback"
+_SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
+"""A gateway's own subject on the bus: what comes by another door only says that it was one."""
 
 
 class _Gateway(msgspec.Struct):
@@ -132,8 +131,7 @@ def earned(tx: Tx, model_id: str, most: int) -> Earned:
     """What the newest trajectories of a model earned."""
     rows = tx.rows(
         "SELECT s.raw_total FROM scored s WHERE s.model = ? AND s.infra_error = 0 "
-        "AND s.trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
-        f"AND s.{NOT_PRACTICE} "
+        f"AND EXISTS (SELECT 1 FROM trajectories t WHERE t.seq = s.trajectory_seq AND {_SOUND}) "
         "ORDER BY s.trajectory_seq DESC LIMIT ?",
         (model_id, most),
     )
@@ -198,6 +196,13 @@ def _by_chance(body: Any) -> _Metadata | None:
     return about
 
 
+def _may_complain(user_id: str | None, owner: str | None, trusted: int, principal: str) -> bool:
+    """An agent on the bus hears of everybody's episodes: it speaks for none that names no user."""
+    return may_speak(user_id, owner, trusted=bool(trusted)) and not (
+        principal == BUS and owner is None
+    )
+
+
 def _negative(body: Any) -> bool:
     try:
         word = _WORDS.decode(blob(body))
@@ -225,17 +230,17 @@ def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenCom
         return None
     rollout = about.gateway.rollout if about.gateway else ""
     owner = row[2]
-    if not may_speak(word[4], owner, trusted=bool(word[5])):
+    if not _may_complain(word[4], owner, word[5], word[7]):
         return None
     earlier = tx.rows(
-        "SELECT body, user_id, trusted FROM feedback WHERE seq < ? AND trajectory_id = ?",
+        "SELECT body, user_id, trusted, principal FROM feedback WHERE seq < ? AND trajectory_id = ?",
         (word[0], target),
     )
     if row[4] is not None:
         earlier += tx.rows(
-            "SELECT body, user_id, trusted FROM feedback WHERE seq < ? AND episode_id = ?",
+            "SELECT body, user_id, trusted, principal FROM feedback WHERE seq < ? AND episode_id = ?",
             (word[0], row[4]),
         )
-    if any(_negative(e[0]) and may_speak(e[1], owner, trusted=bool(e[2])) for e in earlier):
+    if any(_negative(e[0]) and _may_complain(e[1], owner, e[2], e[3]) for e in earlier):
         return None
     return SeenComplaint(word[0], row[0], rollout, moment(row[3]))

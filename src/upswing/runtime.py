@@ -22,6 +22,7 @@ from upswing.adapters.archive import Archive
 from upswing.adapters.bases import check
 from upswing.adapters.gateway_process import GatewayChild, Told
 from upswing.adapters.nats.bus import Bus, redacted_url
+from upswing.adapters.nats.durability import ask, tell
 from upswing.adapters.nats.enquiries import answer_enquiries
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer, make_folder
@@ -221,10 +222,6 @@ class Loop:
 
     async def _start_bus(self, secret: dict[str, str]) -> dict[str, str]:
         if url := self._surroundings.nats_url:
-            log.warning(
-                "using the bus at %s: its acknowledgements survive a power cut only if it runs with "
-                "`sync_interval: always`", redacted_url(url), extra={"action": "foreign_bus"},
-            )  # fmt: skip
             urls = {OPERATOR: url}
         else:
             passwords = {role: secret[f"nats_{role}"] for role in (OPERATOR, *ROLES)}
@@ -235,6 +232,9 @@ class Loop:
         self.bus = await Bus.connect(urls[OPERATOR])
         self._exits.push_async_callback(self.bus.close)
         await self.bus.prepare()
+        if self._surroundings.nats_url:
+            durability = await ask(self.bus, self._surroundings.nats_monitor)
+            tell(durability, redacted_url(urls[OPERATOR]))
         return urls
 
     async def _wire(self) -> None:

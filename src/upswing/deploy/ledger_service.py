@@ -68,7 +68,6 @@ from upswing.ports_rollout import (
     Serving,
     Store,
     Superseded,
-    refuse,
 )
 
 log = logging.getLogger(__name__)
@@ -159,7 +158,7 @@ class Ledger:
         held = await self.world.board.read()
         self._origin = self._origin or await self.world.store.origin(str(self.world.new_id()))
         if held is not None:
-            refuse(held, self._signed(held))
+            await self.world.board.check(self._signed(held))
         return held
 
     def _signed(self, plan: Plan) -> Plan:

@@ -109,11 +109,21 @@ def stored_ago(info: bytes, revision: int | None) -> float | None:
     """
     try:
         told = _INFO.decode(info)
-        if told.state.last_seq == revision:
-            return (told.ts - told.state.last_ts).total_seconds()
+        age = (told.ts - told.state.last_ts).total_seconds()
     except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
-        pass  # one of the times has no zone, or there is none
-    return None
+        return None  # one of the times has no zone, or there is none
+    known = told.state.last_seq == revision and age > -1  # else the bus's own clock was set back
+    return age if known else None
+
+
+async def stored_age(bus: Bus, revision: int | None) -> float | None:
+    """Seconds since this revision of the plan was stored, by the bus's clock; None: nobody says."""
+    try:
+        subject = f"$JS.API.STREAM.INFO.KV_{TRAFFIC}"
+        answer = await bus.client.request(subject, b"", timeout=_ASK_SECONDS)
+    except _AWAY:
+        return None
+    return stored_ago(answer.data, revision)
 
 
 class TrafficBoard:
@@ -165,14 +175,7 @@ class TrafficBoard:
 
     async def _age(self, entry: KeyValue.Entry) -> float | None:
         """Seconds since it was stored: none for one that was just heard, else by the bus's own clock."""
-        if entry.value == self._heard:
-            return 0.0
-        subject = f"$JS.API.STREAM.INFO.KV_{TRAFFIC}"
-        try:
-            answer = await self.bus.client.request(subject, b"", timeout=_ASK_SECONDS)
-        except _AWAY:
-            return None
-        return stored_ago(answer.data, entry.revision)
+        return 0.0 if entry.value == self._heard else await stored_age(self.bus, entry.revision)
 
     async def _bucket(self, name: str) -> KeyValue:
         if name not in self._buckets:

@@ -281,6 +281,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     nats_url: str | None = None
     """NATS_URL: use this server or cluster instead of an embedded one."""
+    nats_monitor: str | None = None
+    """UPSWING_NATS_MONITOR: that server's monitoring, if it is not http:// on its port 8222."""
     database_url: str | None = None
     """DATABASE_URL: use this PostgreSQL instead of SQLite in the data directory."""
     api_key: str | None = None
@@ -316,6 +318,7 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 VARIABLES = {
     "nats_url": "NATS_URL",
+    "nats_monitor": "UPSWING_NATS_MONITOR",
     "database_url": "DATABASE_URL",
     "api_key": "AGENTGYM_RL_API_KEY",
     "storage_path": "TRAJECTORY_STORAGE_PATH",
@@ -367,6 +370,8 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         raise Misuse(
             "NATS_URL must start with nats:// or tls://; leave it out to run an embedded server."
         )
+    if (monitor := found["nats_monitor"]) and not monitor.startswith(("http://", "https://")):
+        raise Misuse("UPSWING_NATS_MONITOR must start with http:// or https://.")
     weights = {name: value for name, value in environment.items() if name.startswith(WEIGHT)}
     found["base_model"] = found["base_model"] or environment.get("BASE_MODEL") or None
     return Surroundings(

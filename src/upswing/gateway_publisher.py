@@ -79,10 +79,12 @@ class Publisher:
         words = ["refused" if self._too_large(message.body) else "" for message in messages]
         open_ = [place for place, word in enumerate(words) if not word]
         sent = await self._send(kind, [(messages[p].name, messages[p].body) for p in open_])
+        keeps = all(sent) or self._keeps()
         for place, taken in zip(open_, sent, strict=True):
-            words[place] = "published" if taken else self._spooled(kind, messages[place].body)
-        if self._spool and "spooled" in words:
-            self._spool.sync()
+            kept = taken or (keeps and self._spooled(kind, messages[place].body))
+            words[place] = ("published" if taken else "spooled") if kept else "later"
+        if self._spool and "spooled" in words and not self._spool.sync():
+            return ["later" if word == "spooled" else word for word in words]
         return words
 
     def _too_large(self, body: bytes) -> bool:
@@ -101,12 +103,16 @@ class Publisher:
         receipts = {receipt.seq for receipt in await self._bus.publish(entries)}
         return [place in receipts for place in range(len(messages))]
 
-    def _spooled(self, kind: Kind, body: bytes) -> str:
+    def _keeps(self) -> bool:
+        """Does the spool keep entries on disk? One that did not may do so again."""
+        return self._spool is not None and (not self._spool.trouble or self._spool.sync())
+
+    def _spooled(self, kind: Kind, body: bytes) -> bool:
         spool = self._spool
         if spool is None or spool.size + 2 * len(body) > self._spool_bytes:
-            return "later"  # rather than drop what somebody was told is safe
+            return False  # rather than drop what somebody was told is safe
         spool.append(Entry(kind, body))
-        return "later" if spool.trouble else "spooled"
+        return not spool.trouble
 
     async def _drain(self) -> None:
         while self._spool and (entries := self._spool.peek(_DRAIN_COUNT, _DRAIN_BYTES)):

@@ -156,9 +156,9 @@ class GatewayProcess:
         self._run("tally", lambda: self._tell(board))
         self._run("pins", lambda: pins.run(bus))
 
-    def _apply(self, raw: bytes) -> None:
+    def _apply(self, raw: bytes, age: float | None) -> None:
         try:
-            self.gateway.apply(read_plan(raw))
+            self.gateway.apply(read_plan(raw), age)
             self._planned.set()
         except Rejected as error:
             self.gateway.tally.refuse("bad_plan")

@@ -15,11 +15,11 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from upswing.adapters.clock import SteadyClock
 from upswing.adapters.desk import HttpDesk
 from upswing.config import Settings, read_settings
 from upswing.errors import Misuse, UpswingError
@@ -39,8 +39,8 @@ _PLAN_SECONDS = 5.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)  # noqa: TID251 - a process of its own has a clock of its own
+_now = SteadyClock()
+"""A process of its own has a clock of its own."""
 
 
 def parser() -> argparse.ArgumentParser:

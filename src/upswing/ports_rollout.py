@@ -35,7 +35,9 @@ class Foreign(Superseded):
     """A loop with another store writes the plan on this bus: this one does not lead there."""
 
 
-def refuse(held: Plan | None, plan: Plan) -> None:
+def refuse(
+    held: Plan | None, plan: Plan, age: float | None = None, lease: timedelta = LEASE
+) -> None:
     """May `plan` take the place of what is held? `Superseded` or `Foreign` when it may not.
 
     | held is                       | of the same store, or nobody's | of another store |
@@ -45,10 +47,16 @@ def refuse(held: Plan | None, plan: Plan) -> None:
     | anything else                 | –                              | –                |
 
     So of two loops on one bus the first keeps it for as long as it lives, whatever their fences are.
+    `age`: the seconds since the held one was written, where the bus says so.
     """
     if held is None:
         return
-    if held.origin and plan.origin and held.origin != plan.origin and _kept_up(held, plan.written):
+    if (
+        held.origin
+        and plan.origin
+        and held.origin != plan.origin
+        and _kept_up(held, plan, age, lease)
+    ):
         raise Foreign(
             f"Another loop, with another store ({held.origin}), writes the traffic plan on this bus, so "
             "this one does not lead: give each loop a bus of its own (NATS_URL), or stop the other one."
@@ -59,9 +67,13 @@ def refuse(held: Plan | None, plan: Plan) -> None:
         )
 
 
-def _kept_up(held: Plan, now: datetime | None) -> bool:
-    """Was it written within a lease, before or after? A clock that was wrong once rules nobody out."""
-    return held.written is not None and now is not None and abs(now - held.written) <= LEASE
+def _kept_up(held: Plan, plan: Plan, age: float | None, lease: timedelta) -> bool:
+    """Was it written within a lease? By the bus's clock; else by both, where one that was wrong rules nobody out."""
+    if age is not None:
+        return age <= lease.total_seconds()
+    if held.written is None or plan.written is None:
+        return False
+    return abs(plan.written - held.written) <= lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +319,10 @@ class Board(Protocol):
         ...
 
     async def read(self) -> Plan | None: ...
+
+    async def check(self, plan: Plan) -> None:
+        """What `write` would raise, where nothing is written."""
+        ...
 
     async def tallies(self) -> Mapping[str, Tally]:
         """By gateway."""

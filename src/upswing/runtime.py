@@ -11,7 +11,7 @@ import secrets
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,8 +20,10 @@ from prometheus_client import CollectorRegistry, disable_created_metrics
 
 from upswing.adapters.archive import Archive
 from upswing.adapters.bases import check
+from upswing.adapters.clock import SteadyClock
 from upswing.adapters.gateway_process import GatewayChild, Told
 from upswing.adapters.nats.bus import Bus, redacted_url
+from upswing.adapters.nats.durability import ask, tell
 from upswing.adapters.nats.enquiries import answer_enquiries
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.server import EmbeddedServer, make_folder
@@ -91,9 +93,8 @@ WEAK_KEY = 20
 """Characters below which a key of the operator's own choice is refused on a public address."""
 
 
-def now() -> datetime:
-    """The clock. Everything else is told the time."""
-    return datetime.now(UTC)  # noqa: TID251 - here is where time comes from
+now = SteadyClock()
+"""The clock. Everything else is told the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +205,14 @@ class Loop:
 
     async def _keep_time(self) -> None:
         """A store's time never goes back: it may have been kept by a clock that ran ahead."""
-        newest = await Decisions(self.store.database).newest()
+        newest = await Decisions(self.store.database).reached()
         clock, ahead = self._clock, newest - self._clock() if newest else timedelta()
         if ahead <= timedelta():
             return
         self._clock = lambda: clock() + ahead
         if ahead > timedelta(minutes=1):
             log.warning(
-                "the store's last decision lies %s ahead of the clock: its time goes on from there",
+                "the store's time lies %s ahead of the clock: it goes on from there",
                 timedelta(seconds=round(ahead.total_seconds())), extra={"action": "time_ahead"},
             )  # fmt: skip
 
@@ -224,10 +225,6 @@ class Loop:
 
     async def _start_bus(self, secret: dict[str, str]) -> dict[str, str]:
         if url := self._surroundings.nats_url:
-            log.warning(
-                "using the bus at %s: its acknowledgements survive a power cut only if it runs with "
-                "`sync_interval: always`", redacted_url(url), extra={"action": "foreign_bus"},
-            )  # fmt: skip
             urls = {OPERATOR: url}
         else:
             passwords = {role: secret[f"nats_{role}"] for role in (OPERATOR, *ROLES)}
@@ -238,6 +235,9 @@ class Loop:
         self.bus = await Bus.connect(urls[OPERATOR])
         self._exits.push_async_callback(self.bus.close)
         await self.bus.prepare()
+        if self._surroundings.nats_url:
+            durability = await ask(self.bus, self._surroundings.nats_monitor)
+            tell(durability, redacted_url(urls[OPERATOR]))
         return urls
 
     async def _wire(self) -> None:

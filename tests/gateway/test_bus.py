@@ -31,7 +31,7 @@ SECRET = "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3fG5hJ7k"
 @contextlib.asynccontextmanager
 async def running(url, made=None, instance="one", **options):
     process = GatewayProcess(
-        nats_url=url, instance=instance, clock=now, new_id=uuid4, plan=made, **options
+        nats_url=url, instance=instance, new_id=uuid4, plan=made, **{"clock": now, **options}
     )
     at = await process.start(port=0)
     handle = Handle(process.gateway, at, None, made)
@@ -316,7 +316,7 @@ async def test_an_end_that_meets_a_nudge_is_not_lost():
 
     board._look = look
     for _ in range(10):
-        following = asyncio.create_task(board.follow(lambda _: None))
+        following = asyncio.create_task(board.follow(lambda *_: None))
         await asyncio.sleep(0.001)
         board._nudged.set()
         await asyncio.sleep(0)

@@ -195,7 +195,7 @@ class Process:
         script = ROOT / "tests" / "deploy" / "control_process.py"
         self.popen = subprocess.Popen(
             [sys.executable, str(script), json.dumps(self._setup)], stdout=subprocess.PIPE,
-            cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
         )  # fmt: skip
         assert self.popen.stdout.readline() == b"ready\n", "it did not start"
 

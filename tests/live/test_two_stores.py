@@ -30,13 +30,13 @@ async def prove(candidate, current):
 
 
 @contextlib.asynccontextmanager
-async def loop(folder, server, wall=now):
+async def loop(folder, server, wall=now, lease=LEASE):
     """A controller on a data directory of its own, and its view of the bus."""
     folder.mkdir()
     store = open_store(folder)
     await store.prepare()
     bus = await Bus.connect(server.url(OPERATOR))
-    board = PlanBoard(bus)
+    board = PlanBoard(bus, lease)
     world = World(Rollouts(store.database), board, MemoryServing(), now, wall, uuid4)
     try:
         yield Controller(world, prove, DeployPolicy(), base=BASE, holder=str(folder)), board
@@ -73,16 +73,37 @@ async def test_the_first_keeps_the_bus_and_the_second_calls_a_person(tmp_path, c
             await asyncio.gather(leads, tries, return_exceptions=True)
 
 
+@pytest.mark.parametrize("skew", [timedelta(days=1), -timedelta(days=1)])
+async def test_a_loop_whose_clock_is_a_day_off_takes_no_bus_from_another(tmp_path, skew):
+    async with (
+        nats(tmp_path / "nats") as server,
+        loop(tmp_path / "one", server) as (first, board),
+        loop(tmp_path / "two", server, lambda: now() + skew) as (second, _),
+    ):
+        await first.start()
+        origin = (await board.read()).origin
+        with pytest.raises(Foreign, match=origin):
+            await second.start()
+        assert (await board.read()).origin == origin
+
+
 async def test_a_bus_whose_loop_is_gone_is_anybodys(tmp_path):
-    later = LEASE + timedelta(seconds=1)
+    """After a lease by the bus's clock: a short one here, and the heir's own clock stands still."""
+    then = now()
     async with (
         nats(tmp_path / "nats") as server,
         loop(tmp_path / "one", server) as (gone, _),
-        loop(tmp_path / "two", server, lambda: now() + later) as (heir, board),
+        loop(tmp_path / "two", server, lambda: then, timedelta(seconds=1)) as (heir, board),
     ):
         await gone.start()
         before = await board.read()
-        await heir.start()
+
+        async def leads():
+            with contextlib.suppress(Foreign):
+                await heir.start()
+            return heir.leading
+
+        await until(leads, 20)
         after = await board.read()
         assert after.origin != before.origin
         assert after.fence > before.fence

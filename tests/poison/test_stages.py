@@ -327,7 +327,7 @@ async def test_the_trigger_looks_on_over_spoilt_rewards_models_and_decisions(sto
     await execute(store, "INSERT INTO cursors VALUES ('trigger slot', 'x')")
     await bench.trigger.round()
     await bench.trigger.learnable()
-    assert (await Decisions(store.database).newest()) is not None
+    assert (await Decisions(store.database).reached()) is not None
     assert await Decisions(store.database).list(limit=1000)
 
 

@@ -189,10 +189,13 @@ class MemoryBoard:
     counts: dict[str, Tally] = field(default_factory=dict)
     away: bool = False
 
+    async def check(self, plan: Plan) -> None:
+        refuse(read_plan(self.plan) if self.plan else None, plan)
+
     async def write(self, plan: Plan) -> None:
         await self.pause("write")
         self._there()
-        refuse(read_plan(self.plan) if self.plan else None, plan)
+        await self.check(plan)
         self.plan = write_plan(plan)
         self.plans.append(plan)
         await self.pause("written")

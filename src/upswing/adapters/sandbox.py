@@ -6,14 +6,16 @@
 | memory                  | 512 MB of addresses                                                    |
 | processes               | none besides itself, and a few threads                                 |
 | files                   | reads libraries, writes one temporary folder of 16 MB, which goes away |
+|                         | others are not there: not to look at, not to change mode, owner, times |
 | network                 | none                                                                   |
 | what it prints, gives   | the first 64 KB, 1 MB; the rest is thrown away                         |
 
 How firmly these hold depends on the system, and each run says what held it (`Ran.fences`; the
-table is in `upswing.adapters.jail`). On Linux with all four fences the bounds are the kernel's.
-Where Landlock or seccomp is missing, as on macOS, files and network are fenced by Python's own
-audit hooks, which stop mistakes and not malice: there, whoever validates models they do not trust
-does it in a virtual machine. A side channel, such as the time something takes, is open everywhere.
+table is in `upswing.adapters.jail`). On Linux with all five fences the bounds are the kernel's.
+Where the own root, Landlock or seccomp is missing, as on macOS or in most containers, the rest is
+fenced by Python's own audit hooks, which stop mistakes and not malice: there, whoever validates
+models they do not trust does it in a virtual machine. A side channel, such as the time something
+takes, is open everywhere.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class Sandbox:
         self,
         limits: Limits = Limits(),  # noqa: B008  it is frozen
         at_once: int = 2,
-        fences: Collection[str] = ("namespaces", "landlock", "seccomp"),
+        fences: Collection[str] = ("namespaces", "root", "landlock", "seccomp"),
     ) -> None:
         """`fences` are those to try; fewer of them show what a lesser system can do."""
         self._limits = limits

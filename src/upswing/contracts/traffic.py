@@ -2,7 +2,7 @@
 
     baseline   ──────────────────────────────── everybody else
     candidates ── share of the new episodes ──┐
-    lease_until ── when it has passed, the baseline answers alone
+    lease ─────── without a newer plan for so long, the baseline answers alone
     withdrawn ─── answer nobody: whoever asks for one gets the baseline
 
 The controller writes the plan, an operator may; the gateway only reads it.
@@ -63,7 +63,9 @@ class Plan(msgspec.Struct, frozen=True):
     baseline: Model
     candidates: tuple[Candidate, ...] = ()
     lease_until: Annotated[datetime, Meta(tz=True)] | None = None
-    """None: an operator's word, which does not run out."""
+    """By the writer's clock; None: an operator's word, which does not run out."""
+    lease_seconds: Annotated[float, Meta(gt=0, le=86_400)] | None = None
+    """How long it holds from when it was written: a gateway measures that with its own clock, from when it heard of it."""
     operator: bool = False
     version: Annotated[int, Meta(ge=0)] = 0
     """Rises with every write of one controller."""
@@ -73,6 +75,23 @@ class Plan(msgspec.Struct, frozen=True):
     """When, in real time: a plan that is kept up is written every ten seconds."""
     withdrawn: tuple[Annotated[str, _NAME], ...] = ()
     """Models that were rolled back, aborted or retired, as far as somebody may still ask for them."""
+
+    def lease_left(self, age: float | None, now: datetime) -> float | None:
+        """Seconds that it holds, where it was written `age` seconds ago; None: for ever.
+
+        Nobody's clock is compared with another's, except where neither plan nor bus says how long ago
+        it was: then what `now` shows can shorten a lease, and never lengthen it.
+        """
+        if self.lease_until is None:
+            return None
+        length = self.lease_seconds
+        if length is None and self.written is not None:
+            length = (self.lease_until - self.written).total_seconds()
+        if length is None:
+            return (self.lease_until - now).total_seconds()
+        if age is None:
+            age = (now - self.written).total_seconds() if self.written else 0.0
+        return length - max(0.0, age)
 
     def models(self) -> tuple[Model, ...]:
         return (self.baseline, *(candidate.model for candidate in self.candidates))

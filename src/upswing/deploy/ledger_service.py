@@ -68,7 +68,6 @@ from upswing.ports_rollout import (
     Serving,
     Store,
     Superseded,
-    refuse,
 )
 
 log = logging.getLogger(__name__)
@@ -86,7 +85,7 @@ class World:
     clock: Callable[[], datetime]
     """Of ramps; a demo or a test may hand in a fast one."""
     wall: Callable[[], datetime]
-    """Real time, for leases."""
+    """Real time, for leases; it only passes."""
     new_id: Callable[[], UUID]
     changed: Callable[[], None] = lambda: None
     """Something was committed that follows to the bus."""
@@ -159,7 +158,7 @@ class Ledger:
         held = await self.world.board.read()
         self._origin = self._origin or await self.world.store.origin(str(self.world.new_id()))
         if held is not None:
-            refuse(held, self._signed(held))
+            await self.world.board.check(self._signed(held))
         return held
 
     def _signed(self, plan: Plan) -> Plan:
@@ -382,7 +381,8 @@ class Ledger:
             raise Unserved(f"{standing.baseline} is to answer, and no server has it yet.")
         plan = plan_of(
             standing, self.served, fence=self.fence, version=self._version,
-            lease_until=self.world.wall() + LEASE, standing_by=_stands_by(standing),
+            lease_until=self.world.wall() + LEASE, lease_seconds=LEASE.total_seconds(),
+            standing_by=_stands_by(standing),
         )  # fmt: skip
         if renew or self._plan is None or _essence(plan) != _essence(self._plan):
             self._version += 1

@@ -31,7 +31,7 @@ from upswing.deploy.record import Record
 from upswing.deploy.rollout import Rollout
 from upswing.deploy.standing import decoded
 from upswing.errors import Damaged, Denied, Misuse, Rejected, Transient
-from upswing.ports_rollout import LEASE, Foreign, NewModel, Superseded
+from upswing.ports_rollout import LEASE, Foreign, Leader, NewModel, Superseded
 from upswing.together import together
 
 log = logging.getLogger(__name__)
@@ -70,6 +70,8 @@ class Controller:
         self._renewed: datetime | None = None
         self._glanced: datetime | None = None
         self._stands_by = False
+        self._heard: tuple[Leader, datetime] | None = None
+        """The leader as it was last seen, and since when, by our clock."""
         self._foreign = ""
         """What was said of another loop on this bus."""
         self._idle: set[str] = set()
@@ -218,12 +220,19 @@ class Controller:
         ledger, world = self.ledger, self.ledger.world
         if self._stands_by:
             leader = await world.store.leader()
-            if leader is not None and world.wall() - leader.beat <= LEASE:
+            if leader is not None and not self._silent(leader):
                 return
         await self._safely(self._news)  # whatever comes of it, the lease goes on
         led = self._renewed is not None
         if led and (ledger.behind or self._since(self._renewed) >= RENEW_SECONDS):
             await self.renew()
+
+    def _silent(self, leader: Leader) -> bool:
+        """Has its row stayed the same for a lease? Its clock is not compared with ours."""
+        now = self.ledger.world.wall()
+        if self._heard is None or self._heard[0] != leader:
+            self._heard = (leader, now)
+        return now - self._heard[1] > LEASE
 
     async def _news(self) -> None:
         if self._looked is None or self._renewed is None:

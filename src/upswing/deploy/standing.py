@@ -161,7 +161,7 @@ def baseline_alone(standing: Standing) -> Standing:
 
 def plan_of(
     standing: Standing, served: Mapping[str, Served], *, fence: int, version: int,
-    lease_until: datetime, standing_by: str = "",
+    lease_until: datetime, lease_seconds: float, standing_by: str = "",
 ) -> Plan:  # fmt: skip
     """The plan.
 
@@ -181,6 +181,7 @@ def plan_of(
         baseline=served[standing.baseline],
         candidates=candidates,
         lease_until=lease_until if leased else None,
+        lease_seconds=lease_seconds if leased else None,
         operator=bool(candidates) and not leased,
         version=version,
         withdrawn=tuple(

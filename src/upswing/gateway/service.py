@@ -158,9 +158,9 @@ class Gateway:
         self.recorder.tend()
         self._ways.tidy(now)
 
-    def apply(self, plan: Plan) -> bool:
-        """Follow this plan from the next request on; False when it is older than what holds."""
-        applied = self.traffic.apply(plan)
+    def apply(self, plan: Plan, age: float | None = None) -> bool:
+        """Follow this plan, written `age` seconds ago, from the next request on; False when it is too old."""
+        applied = self.traffic.apply(plan, age)
         if not applied:
             self.tally.refuse("stale_plan")
         return applied

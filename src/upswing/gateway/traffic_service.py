@@ -1,7 +1,7 @@
 """Which plan holds, and who answers this episode under it?
 
 A plan is applied between two requests: streams under way end where they began. Its lease is a timer
-of its own; when it runs out, the baseline answers alone.
+of its own, which counts from when the plan was heard; when it runs out, the baseline answers alone.
 """
 
 from __future__ import annotations
@@ -47,21 +47,29 @@ class Traffic:
         self.table: Table | None = None
         self._retired: dict[str, Model] = {}
         self._lapse: asyncio.TimerHandle | None = None
+        self._lasts: float | None = None
+        """When the lease ends, by the time of the event loop, which nobody sets."""
 
     # --- the plan --------------------------------------------------------------------------------
 
-    def apply(self, plan: Plan) -> bool:
-        """Follow this plan from the next request on; False when it is older than what holds."""
+    def apply(self, plan: Plan, age: float | None = None) -> bool:
+        """Follow this plan from the next request on; False when it is older than what holds.
+
+        `age`: the seconds since it was written, where somebody knows. One that is heard again is no newer.
+        """
         if not supersedes(plan, self.plan):
             return False
+        if plan == self.plan:
+            return True
         if self.plan is not None:
             retired = retire(self.plan, plan, self._retired)
             self._retired = dict(list(retired.items())[-_RETIRED:])
         self.plan = plan
         self.stop()
-        left = self.lease_left()
+        left, loop = plan.lease_left(age, self._clock()), asyncio.get_running_loop()
+        self._lasts = None if left is None else loop.time() + left
         if left is not None and left > 0:
-            self._lapse = asyncio.get_running_loop().call_later(left, self._lapsed)
+            self._lapse = loop.call_later(left, self._lapsed)
         self._set(table_of(plan, self._allowance, leased=left is None or left > 0))
         return True
 
@@ -79,9 +87,7 @@ class Traffic:
 
     def lease_left(self) -> float | None:
         """Seconds; None for a plan that does not run out."""
-        if self.plan is None or self.plan.lease_until is None:
-            return None
-        return (self.plan.lease_until - self._clock()).total_seconds()
+        return None if self._lasts is None else self._lasts - asyncio.get_running_loop().time()
 
     def shares(self) -> dict[str, float]:
         return shares(self.table) if self.table else {}

@@ -2,6 +2,10 @@
 
 A file is one header line with the offset of the first entry still to send, then one line per
 entry: its kind, a checksum, its JSON. A line whose checksum is wrong (a power cut) is skipped.
+
+`sync` is what makes entries outlive a power cut: the file, and the folders that name it. It succeeds
+or raises; what a disk did not take is written anew into another file, because the kernel forgets
+it and would call the next try a success.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from typing import Protocol
 
 _HEADER = b"upswing-spool 1 %016d\n"
 _START = len(_HEADER % 0)
+_NO_SUCH_CALL = {errno.EINVAL, errno.ENOTSUP}
+"""Some network file systems answer so for a folder: they keep names by themselves."""
 
 
 class Kind(StrEnum):
@@ -70,6 +76,26 @@ def _fitting(sizes: Iterable[int], count: int, size: int) -> list[int]:
     return taken
 
 
+def _make_folder(folder: Path) -> None:
+    """The folder and those above it, each kept by the one that names it."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in reversed(missing):
+        _sync_folder(place.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A file is found after a power cut only if its name is on the disk, too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SUCH_CALL:
+            raise
+    finally:
+        os.close(handle)
+
+
 class Log(Protocol):
     """Entries in order: added at the end, looked at and removed at the front."""
 
@@ -81,6 +107,7 @@ class Log(Protocol):
     def peek(self, count: int, size: int) -> list[Entry]: ...
     def remove(self, count: int) -> None: ...
     def drop(self, size: int) -> int: ...
+    def sync(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -113,6 +140,9 @@ class MemoryLog:
             dropped += 1
         return dropped
 
+    def sync(self) -> None:
+        """There is no disk to wait for."""
+
     def close(self) -> None:
         """Nothing to let go of."""
 
@@ -125,20 +155,28 @@ class FileLog:
         self._sizes: deque[int] = deque()
         self._first = self._end = _START
         self.size = self.torn = 0
+        self._dirty = True
+        """Something was written since the disk last said that it has everything."""
+        self._doubtful = False
+        """The disk failed to keep this file."""
 
     @classmethod
     def create(cls, path: Path) -> FileLog:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(path.parent)
         if path.exists():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         log = cls(path, -1)
-        log._rewrite(b"")
+        try:
+            log._rewrite(b"")
+        except OSError:
+            log.close()
+            raise
         return log
 
     @classmethod
     def adopt(cls, path: Path) -> FileLog | None:
         """The file of a process that is gone, or None while its owner lives."""
-        fd = -1
+        fd, log = -1, None
         try:
             fd = os.open(path, os.O_RDWR)
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -148,6 +186,7 @@ class FileLog:
             log = cls(path, fd)
             log._load()
         except OSError:
+            fd = log._fd if log else fd
             if fd >= 0:
                 os.close(fd)
             return None
@@ -175,6 +214,7 @@ class FileLog:
         return self._end
 
     def append(self, line: bytes) -> None:
+        self._dirty = True
         if os.pwrite(self._fd, line, self._end) != len(line):  # a disk that is just full
             os.ftruncate(self._fd, self._end)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -213,20 +253,36 @@ class FileLog:
             self._rewrite(self._bytes(self._first, self.size))
 
     def sync(self) -> None:
-        os.fsync(self._fd)
+        """Have the disk keep everything through a power cut; OSError when it does not."""
+        if self._dirty and not self._doubtful:
+            try:
+                os.fsync(self._fd)
+            except OSError:
+                self._doubtful = True
+        if self._doubtful:
+            self._rewrite(self._bytes(self._first, self.size))
+        self._dirty = False
 
     def _rewrite(self, entries: bytes) -> None:
         fresh = self.path.with_suffix(".tidy")
         fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with open(fd, "wb", closefd=False) as file:
-            file.write(_HEADER % _START + entries)
-        if entries:
-            os.fsync(fd)
-        fresh.rename(self.path)  # only now, with its lock held, can another process find it
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with open(fd, "wb", closefd=False) as file:
+                file.write(_HEADER % _START + entries)
+            if entries:
+                os.fsync(fd)
+            fresh.rename(self.path)  # only now, with its lock held, can another process find it
+        except OSError:
+            os.close(fd)
+            fresh.unlink(missing_ok=True)
+            raise
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._first, self._end = fd, _START, _START + len(entries)
+        self._doubtful = True
+        _sync_folder(self.path.parent)
+        self._doubtful = False
 
     def _bytes(self, start: int, size: int) -> bytes:
         return os.pread(self._fd, size, start)

@@ -9,12 +9,14 @@ work says most about the model that acts now.
 from __future__ import annotations
 
 import contextlib
+import logging
 from itertools import takewhile
 from pathlib import Path
 from threading import RLock
 
 from upswing.sdk.logs import Entry, FileLog, Log, MemoryLog
 
+_logger = logging.getLogger("upswing.sdk")
 _SLACK = 8
 """When full, a spool frees one part in so many, so that it does not tidy up at every entry."""
 
@@ -29,8 +31,12 @@ class Spool:
         self._own: Log | None = None
         self.dropped = 0
         """Entries given up: the oldest of a full spool, and torn lines."""
-        self.trouble = ""
-        """Why entries wait in memory only."""
+        self._unwritten = self._unsynced = ""
+
+    @property
+    def trouble(self) -> str:
+        """Why entries wait in memory only, or where a power cut would take them."""
+        return self._unwritten or self._unsynced
 
     def __len__(self) -> int:
         return sum(map(len, tuple(self._logs)))  # without the lock: an agent may be asking
@@ -70,7 +76,8 @@ class Spool:
             try:
                 self._append(line)
             except OSError as error:
-                self.trouble = f"The spool cannot be written ({error.strerror or error})."
+                self._unwritten = f"The spool cannot be written ({error.strerror or error})."
+                _logger.error("%s", self._unwritten, extra={"action": "spool_unwritten"})  # noqa: TRY400 - a sentence
                 self._own = MemoryLog()
                 self._logs.append(self._own)
                 self._own.append(line)
@@ -114,11 +121,19 @@ class Spool:
                 log.close()
                 self._logs.remove(log)
 
-    def sync(self) -> None:
-        """Entries are going to stay a while: have the disk keep them through a power cut."""
-        with self._lock, contextlib.suppress(OSError):
-            if isinstance(self._own, FileLog):
-                self._own.sync()
+    def sync(self) -> bool:
+        """Entries are going to stay a while: does the disk keep all of them through a power cut?"""
+        with self._lock:
+            before, self._unsynced = self._unsynced, ""
+            for log in self._logs:
+                try:
+                    log.sync()
+                except OSError as error:
+                    why = error.strerror or error
+                    self._unsynced = f"A power cut would take what the spool holds ({why})."
+            if self._unsynced and not before:
+                _logger.error("%s", self._unsynced, extra={"action": "spool_unsynced"})
+            return not self.trouble
 
     def close(self) -> None:
         with self._lock:

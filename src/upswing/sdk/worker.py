@@ -123,7 +123,7 @@ class Worker:
                 dropped=self._dropped + self._spool.dropped,
                 errors=self._errors,
                 pending=self._pending(),
-                last_error=self._last_error or self._spool.trouble or None,
+                last_error=" ".join(filter(None, (self._last_error, self._spool.trouble))) or None,
             )
 
     def _pending(self) -> int:

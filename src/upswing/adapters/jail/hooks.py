@@ -7,9 +7,14 @@ collector's lists lead around it. It is used only where a better fence is missin
 from __future__ import annotations
 
 import os
+import posix
 import sys
 import sysconfig
+from _thread import _local
+from collections.abc import Callable
 from typing import Any
+
+from upswing.adapters.jail.places import DEVICES
 
 _REFUSED = (
     "socket.", "subprocess.", "os.fork", "os.exec", "os.spawn", "os.posix_spawn", "os.system",
@@ -18,38 +23,79 @@ _REFUSED = (
 _ALLOWED = frozenset({"socket.gethostname"})
 _CHANGES = frozenset(
     {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate",
-     "os.chmod", "os.chown", "os.utime", "shutil.rmtree", "shutil.move", "shutil.copyfile"}
+     "shutil.rmtree", "shutil.move", "shutil.copyfile"}
 )  # fmt: skip
+_METADATA = frozenset(
+    {"os.chmod", "os.chown", "os.utime", "os.chflags", "os.setxattr", "os.removexattr"}
+)
+"""A file that is open may be anybody's, so these want a path."""
+_LOOKS = frozenset({"os.listdir", "os.scandir", "os.getxattr", "os.listxattr", "os.chdir"})
+_SILENT = ("stat", "lstat", "access", "readlink", "statvfs", "pathconf")
+"""Functions without an audit event: they are put behind a check of their own."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def watch(folder: str) -> None:
     """From here on this process refuses itself what the list names."""
-    home = os.path.realpath(folder)
-    readable = tuple(
-        os.path.realpath(path)
-        for path in {*sys.path, sysconfig.get_path("stdlib"), "/usr/share/zoneinfo"}
-        if path
-    )
-    real = os.path.realpath
+    fence = _Fence(folder)
+    _check_first(fence.look)
+    sys.addaudithook(fence.hear)
 
-    def beneath(path: Any, *places: str) -> bool:
-        if isinstance(path, int):
-            return True  # a file that is open already
-        where = real(os.fsdecode(path))
-        return any(where == place or where.startswith(f"{place}/") for place in places)
 
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+class _Fence:
+    """Which paths are within, and what an event asks for."""
+
+    def __init__(self, folder: str) -> None:
+        self._writable = (os.path.realpath(folder), *DEVICES)
+        libraries = {*sys.path, sysconfig.get_path("stdlib"), "/usr/share/zoneinfo"}
+        self._readable = (*self._writable, *(os.path.realpath(path) for path in libraries if path))
+        self._finding = _local()
+
+    def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
-            path, _, flags = arguments
-            writes = isinstance(flags, int) and flags & _WRITING
-            allowed = (home,) if writes else (home, *readable)
-            if path is not None and not beneath(path, *allowed):
-                raise PermissionError(f"{path!r} is outside the sandbox")
+            self._open(*arguments)
         elif event in _CHANGES:
-            if not beneath(arguments[0], home):
-                raise PermissionError(f"{arguments[0]!r} is outside the sandbox")
+            self._want(arguments[0], self._writable)
+        elif event in _METADATA:
+            self._want("/" if isinstance(arguments[0], int) else arguments[0], self._writable)
+        elif event in _LOOKS:
+            self.look(arguments[0])
         elif event.startswith(_REFUSED) and event not in _ALLOWED:
             raise PermissionError(f"{event} is not allowed in the sandbox")
 
-    sys.addaudithook(hook)
+    def look(self, path: Any) -> None:
+        if not getattr(self._finding, "out", False):  # finding out where a path leads looks at it
+            self._want("." if path is None else path, self._readable)
+
+    def _open(self, path: Any, _: Any, flags: Any) -> None:
+        if path is not None:
+            writes = isinstance(flags, int) and flags & _WRITING
+            self._want(path, self._writable if writes else self._readable)
+
+    def _want(self, path: Any, places: tuple[str, ...]) -> None:
+        if isinstance(path, int):
+            return  # a file that is open already
+        self._finding.out = True
+        try:
+            where = os.path.realpath(os.fsdecode(path))
+        finally:
+            self._finding.out = False
+        if not any(where == place or where.startswith(f"{place}/") for place in places):
+            raise PermissionError(f"{path!r} is outside the sandbox")
+
+
+def _check_first(look: Callable[[Any], None]) -> None:
+    """Put `look` before the functions that Python does not report."""
+    for name in _SILENT:
+        if hasattr(os, name):
+            function = _checked(getattr(os, name), look)
+            setattr(os, name, function)
+            setattr(posix, name, function)
+
+
+def _checked(plain: Callable[..., Any], look: Callable[[Any], None]) -> Callable[..., Any]:
+    def function(path: Any, *arguments: Any, **named: Any) -> Any:
+        look(path)
+        return plain(path, *arguments, **named)
+
+    return function

@@ -8,10 +8,9 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
-import sys
-import sysconfig
 
 from upswing.adapters.jail.libc import call, long
+from upswing.adapters.jail.places import DEVICES, libraries
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _VERSION = 1
@@ -21,16 +20,6 @@ _TRUNCATE, _DEVICES = 1 << 14, 1 << 15
 _OF_A_FILE = _EXECUTE | _WRITE | _READ | _TRUNCATE | _DEVICES
 _KNOWN = {1: 1 << 13, 2: 1 << 14, 3: 1 << 15, 4: 1 << 15}
 """Version → the first right that it does not know; newer ones know one more."""
-_LIBRARIES = (
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/local/lib",
-    "/usr/share/zoneinfo",
-    "/etc/ld.so.cache",
-)
-_DEVICE_FILES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 
 
 def restrict(folder: str) -> bool:
@@ -41,9 +30,9 @@ def restrict(folder: str) -> bool:
         return False
     every = _KNOWN.get(version, 1 << 16) - 1
     rules = call("syscall", long(_CREATE), *_ruleset(version, every), long(0))
-    for path in _to_read():
+    for path in libraries():
         _allow(rules, path, (_READ | _LIST | _EXECUTE) & every)
-    for path in _DEVICE_FILES:
+    for path in DEVICES:
         _allow(rules, path, (_READ | _WRITE) & every)
     _allow(rules, folder, every & ~_EXECUTE)
     call("syscall", long(_RESTRICT), long(rules), long(0))
@@ -59,12 +48,6 @@ def _ruleset(version: int, every: int) -> tuple[ctypes.Array[ctypes.c_char], cty
         words.append(0b11)  # abstract sockets of others, signals to others
     raw = struct.pack(f"{len(words)}Q", *words)
     return ctypes.create_string_buffer(raw, len(raw)), long(len(raw))
-
-
-def _to_read() -> list[str]:
-    own = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
-    shared = sysconfig.get_config_var("LIBDIR") or ""
-    return [path for path in {*own, *sys.path, shared, *_LIBRARIES} if path]
 
 
 def _allow(rules: int, path: str, rights: int) -> None:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from upswing.adapters.jail import hooks, landlock, libc, namespaces, seccomp
+from upswing.adapters.jail import hooks, landlock, libc, namespaces, root, seccomp
 
 
 def main() -> None:
@@ -41,6 +41,8 @@ def shut(folder: str, limits: Mapping[str, int], wanted: Collection[str]) -> lis
         namespaces.leave_root(folder)
         if namespaces.enter(folder, limits["disk_bytes"], limits["wall_seconds"] + 5):
             fences.append("namespaces")
+            if "root" in wanted and root.change(folder):
+                fences.append("root")
     _limit(limits)
     if libc.LINUX:
         libc.gain_no_privileges()
@@ -48,9 +50,9 @@ def shut(folder: str, limits: Mapping[str, int], wanted: Collection[str]) -> lis
             fences.append("landlock")
         with contextlib.suppress(OSError):
             libc.drop_capabilities()
-        if "seccomp" in wanted and seccomp.refuse():
+        if "seccomp" in wanted and seccomp.refuse(metadata="root" not in fences):
             fences.append("seccomp")
-    if not {"landlock", "seccomp"} <= set(fences):
+    if not {"root", "landlock", "seccomp"} <= set(fences):
         hooks.watch(folder)
         fences.append("hooks")
     return fences

@@ -4,6 +4,7 @@
 |-------------------------------------------------------------|-----------------------------------|
 | a socket, another program, a signal, a look into a process  | EPERM                             |
 | mounts, namespaces, modules, keys, tracing, io_uring, SysV  | EPERM                             |
+| a file's mode, owner, times, attributes, if `root` is away  | EPERM, in the own folder too      |
 | `clone` without CLONE_THREAD: a new process                 | EPERM; a thread may be started    |
 | `clone3`, whose flags cannot be read here                   | ENOSYS, so that `clone` is tried  |
 | `socketpair` of another family than local                   | EPERM; event loops need local ones|
@@ -20,7 +21,7 @@ import struct
 from upswing.adapters.jail.libc import call, long
 
 # name: (x86-64, arm64); None where there is no such call
-_REFUSED: dict[str, tuple[int, int | None]] = {
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
     "socket": (41, 198), "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242),
     "bind": (49, 200), "listen": (50, 201), "fork": (57, None), "vfork": (58, None),
     "execve": (59, 221), "execveat": (322, 281), "kill": (62, 129), "tkill": (200, 130),
@@ -40,12 +41,27 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "memfd_secret": (447, 447), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
 }  # fmt: skip
+_METADATA: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+    "removexattrat": (466, 466), "file_setattr": (469, 469),
+}  # fmt: skip
+"""What changes a file's metadata. A filter cannot read the path, so it is refused for every file."""
+_IOCTL, _SET_FLAGS = (16, 29), (0x40086602, 0x401C5820)
 _CLONE, _SOCKETPAIR, _CLONE3 = (56, 220), (53, 199), 435
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Name → column of the table, and how the kernel calls the architecture."""
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # where they stand in what the filter sees
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = (
+    0,
+    4,
+    16,
+    24,
+)  # where they stand in what the filter sees
 _FOREIGN = 0x40000000  # x86's third way to number its calls
 _THREAD, _LOCAL = 0x10000, 1
 _SET_SECCOMP, _FILTER = 22, 2
@@ -54,12 +70,15 @@ Instruction = tuple[int, int, int, int]
 """Code, lines to skip if true, lines to skip if not, operand."""
 
 
-def refuse() -> bool:
-    """Put the filter on this process; False where nobody has written one for the machine."""
+def refuse(*, metadata: bool) -> bool:
+    """Put the filter on this process; False where nobody has written one for the machine.
+
+    `metadata`: files of others are within reach, so that no file's mode, owner or times may change.
+    """
     known = _MACHINES.get(os.uname().machine)
     if known is None:
         return False
-    lines = program(*known)
+    lines = program(*known, metadata=metadata)
     raw = b"".join(struct.pack("=HBBI", *line) for line in lines)
     kept = ctypes.create_string_buffer(raw, len(raw))
     shape = struct.pack("@HxxxxxxQ", len(lines), ctypes.addressof(kept))
@@ -71,10 +90,10 @@ def refuse() -> bool:
     return True
 
 
-def program(column: int, architecture: int) -> list[Instruction]:
+def program(column: int, architecture: int, *, metadata: bool = False) -> list[Instruction]:
     """The filter, line by line."""
     no = _ERROR | errno.EPERM
-    numbers = [row[column] for row in _REFUSED.values()]
+    numbers = [row[column] for row in (_REFUSED | _METADATA if metadata else _REFUSED).values()]
     lines: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
         (_EQUAL, 1, 0, architecture),
@@ -88,6 +107,15 @@ def program(column: int, architecture: int) -> list[Instruction]:
     for number in numbers:
         if number is not None:
             lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, no)]
+    if metadata:
+        lines += [
+            (_EQUAL, 0, 5, _IOCTL[column]),
+            (_LOAD, 0, 0, _SECOND_ARGUMENT),
+            (_EQUAL, 1, 0, _SET_FLAGS[0]),
+            (_EQUAL, 0, 1, _SET_FLAGS[1]),
+            (_RETURN, 0, 0, no),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
     return [
         *lines,
         (_EQUAL, 0, 4, _CLONE[column]),

@@ -171,6 +171,11 @@ class Bus:
         return bool(self.client.is_connected)
 
     @property
+    def server_id(self) -> str:
+        """Of the server that answers now."""
+        return str(self.client._server_info.get("server_id", ""))  # noqa: SLF001 - it has no other name
+
+    @property
     def most_bytes(self) -> int:
         """Of a message, with room for its headers."""
         return int(self.client.max_payload) - 4096

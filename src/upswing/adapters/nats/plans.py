@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
@@ -26,10 +27,17 @@ from nats.js.errors import (
 from nats.js.kv import KeyValue
 
 from upswing.adapters.nats.bus import Bus
-from upswing.adapters.nats.traffic import PLAN, TALLY, TRAFFIC, bucket, make_buckets
+from upswing.adapters.nats.traffic import (
+    PLAN,
+    TALLY,
+    TRAFFIC,
+    bucket,
+    make_buckets,
+    stored_age,
+)
 from upswing.contracts.traffic import Plan, Tally, read_plan, read_tally, write_plan
 from upswing.errors import Rejected, Transient
-from upswing.ports_rollout import refuse
+from upswing.ports_rollout import LEASE, refuse
 
 log = logging.getLogger(__name__)
 _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError, NotFoundError)
@@ -41,8 +49,9 @@ _ANEW_SECONDS, _READ_SECONDS = 30.0, 3.0
 class PlanBoard:
     """The controller's view of the buckets."""
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
+    def __init__(self, bus: Bus, lease: timedelta = LEASE) -> None:
+        """`lease`: for how long another loop's plan counts as kept up."""
+        self._bus, self._lease = bus, lease
         self._known: dict[str, KeyValue] = {}
         self._tallies: dict[str, Tally] = {}
         self._read_at: float | None = None
@@ -61,13 +70,28 @@ class PlanBoard:
             plans = await self._bucket(TRAFFIC)
             for _ in range(_TRIES):
                 revision, held = await self._stored(plans)
-                refuse(held, plan)
+                await self._refuse(held, revision, plan)
                 with contextlib.suppress(KeyWrongLastSequenceError):
                     await plans.update(PLAN, raw, last=revision)
                     return
         except _AWAY as error:
             raise Transient(f"The traffic plan cannot be written just now: {error!r}.") from error
         raise Transient("Others write the traffic plan all the time.")
+
+    async def check(self, plan: Plan) -> None:
+        """`Superseded` when this plan could not be written."""
+        self._there()
+        try:
+            revision, held = await self._stored(await self._bucket(TRAFFIC))
+            await self._refuse(held, revision, plan)
+        except _AWAY as error:
+            raise Transient(f"The traffic plan cannot be read just now: {error!r}.") from error
+
+    async def _refuse(self, held: Plan | None, revision: int, plan: Plan) -> None:
+        """Of another store's plan the bus says how old it is."""
+        foreign = held is not None and held.origin != plan.origin
+        age = await stored_age(self._bus, revision) if foreign else None
+        refuse(held, plan, age, self._lease)
 
     async def read(self) -> Plan | None:
         """The plan that is stored; None when there is none, or none that can be used."""

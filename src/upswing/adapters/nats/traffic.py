@@ -18,7 +18,9 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from datetime import datetime
 
+import msgspec
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js.errors import (
@@ -30,6 +32,7 @@ from nats.js.errors import (
 from nats.js.kv import KeyValue
 
 from upswing.adapters.nats.bus import Bus
+from upswing.contracts.typed import json_decoder
 from upswing.errors import Transient
 
 log = logging.getLogger(__name__)
@@ -38,6 +41,7 @@ _PIN_SECONDS = TALLY_SECONDS = 24 * 3600.0
 """Without a word of it, an episode is over, and a gateway is dead: none comes back by that name."""
 _POLL_SECONDS = 2.0
 """How long a plan can go unheard whose nudge was lost."""
+_ASK_SECONDS = 1.0
 _SETTLE = (0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Seconds between looks after a nudge: the message can be heard before it is stored."""
 _MOST_PINS = 200_000
@@ -82,6 +86,46 @@ async def found(bus: Bus, name: str) -> KeyValue:
         raise Transient(f"The bus has no bucket {name} just now: {error!r}.") from error
 
 
+class _State(msgspec.Struct, frozen=True):
+    last_seq: int
+    last_ts: datetime
+
+
+class _Info(msgspec.Struct, frozen=True):
+    state: _State
+    ts: datetime
+    """When it was told; servers before 2.10 do not say."""
+
+
+_INFO = json_decoder(_Info)
+
+
+def stored_ago(info: bytes, revision: int | None) -> float | None:
+    """How old a stream's newest message is, by the stream's own words; None: it is not this one, or nobody says.
+
+    >>> told = b'{"state": {"last_seq": 7, "last_ts": "2026-01-05T08:00:00Z"}, "ts": "2026-01-05T08:00:30Z"}'
+    >>> stored_ago(told, 7), stored_ago(told, 6), stored_ago(b"{}", 7)
+    (30.0, None, None)
+    """
+    try:
+        told = _INFO.decode(info)
+        age = (told.ts - told.state.last_ts).total_seconds()
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError):
+        return None  # one of the times has no zone, or there is none
+    known = told.state.last_seq == revision and age > -1  # else the bus's own clock was set back
+    return age if known else None
+
+
+async def stored_age(bus: Bus, revision: int | None) -> float | None:
+    """Seconds since this revision of the plan was stored, by the bus's clock; None: nobody says."""
+    try:
+        subject = f"$JS.API.STREAM.INFO.KV_{TRAFFIC}"
+        answer = await bus.client.request(subject, b"", timeout=_ASK_SECONDS)
+    except _AWAY:
+        return None
+    return stored_ago(answer.data, revision)
+
+
 class TrafficBoard:
     """A gateway's view of the buckets."""
 
@@ -91,8 +135,8 @@ class TrafficBoard:
         self._nudged = asyncio.Event()
         self._heard = b""
 
-    async def follow(self, apply: Callable[[bytes], None]) -> None:
-        """Tell every stored plan, soon after it is written, for ever."""
+    async def follow(self, apply: Callable[[bytes, float | None], None]) -> None:
+        """Tell every stored plan, soon after it is written, and how old it is in seconds, for ever."""
         subject = f"$KV.{TRAFFIC}.{PLAN}"
 
         async def nudge(message: Msg) -> None:
@@ -107,13 +151,15 @@ class TrafficBoard:
                 async with asyncio.timeout(_POLL_SECONDS):  # `wait_for` may lose a cancellation
                     await self._nudged.wait()
 
-    async def _look(self, known: int, apply: Callable[[bytes], None]) -> int:
+    async def _look(self, known: int, apply: Callable[[bytes, float | None], None]) -> int:
         """Read the plan until it is the one that was announced; the newest revision."""
         self._nudged.clear()
         for pause in _SETTLE:
             await asyncio.sleep(pause)
             try:
                 entry = await (await self._bucket(TRAFFIC)).get(PLAN)
+                fresh = entry.revision is not None and entry.revision != known and entry.value
+                age = await self._age(entry) if fresh else None
             except KeyNotFoundError:
                 continue
             except (*_AWAY, Transient) as error:
@@ -121,11 +167,15 @@ class TrafficBoard:
                 return known
             if entry.revision is not None and entry.revision != known and entry.value:
                 known = entry.revision
-                apply(entry.value)
+                apply(entry.value, age)
             if entry.value == self._heard or not self._heard:
                 break
         self._heard = b""
         return known
+
+    async def _age(self, entry: KeyValue.Entry) -> float | None:
+        """Seconds since it was stored: none for one that was just heard, else by the bus's own clock."""
+        return 0.0 if entry.value == self._heard else await stored_age(self.bus, entry.revision)
 
     async def _bucket(self, name: str) -> KeyValue:
         if name not in self._buckets:

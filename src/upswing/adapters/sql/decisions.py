@@ -36,9 +36,12 @@ class Decisions:
         row = await self._database.read(lambda tx: tx.row(sql, (decision_id,)))
         return self._database.aside.one(_READERS, "decisions", row, _decision)
 
-    async def newest(self) -> datetime | None:
-        """When the newest was made."""
-        sql = "SELECT MAX(decided_us) FROM decisions WHERE decided_us BETWEEN 0 AND ?"
+    async def reached(self) -> datetime | None:
+        """How far the clock of decisions and ramps is known to have come."""
+        sql = (
+            "SELECT MAX(at_us) FROM (SELECT decided_us AS at_us FROM decisions UNION ALL "
+            "SELECT held_us AS at_us FROM controller) AS known WHERE at_us BETWEEN 0 AND ?"
+        )
         row = await self._database.read(lambda tx: tx.row(sql, (LATEST,)))
         return moment(int(row[0])) if row and row[0] is not None else None
 

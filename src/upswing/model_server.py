@@ -31,6 +31,7 @@ from upswing.adapters.engines.choosing import WISHES, Wish, open_engine
 from upswing.adapters.listening import bound
 from upswing.errors import UpswingError
 from upswing.logs import set_up_logging
+from upswing.pulse import Beats
 from upswing.redact import Redactor, default_rules
 from upswing.running import write_private
 from upswing.serve.admin_service import is_local
@@ -231,6 +232,7 @@ def _pair(text: str) -> tuple[str, Path]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    Beats().from_thread()
     options = parsed(words)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -14,6 +14,7 @@ from serving_cases import checkpoint
 from tests.support import Client, until
 
 from upswing.adapters.model_process import ModelProcess
+from upswing.adapters.processes import relaunched
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.model_server import main
 
@@ -126,7 +127,7 @@ async def test_a_restart_that_fails_in_an_odd_way_is_tried_again(
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(python))
     process = ModelProcess("tiny", tmp_path, tmp_path)
-    again = asyncio.create_task(process._again())
+    again = asyncio.create_task(relaunched(process._launch, "the model server"))
     try:
         await until(lambda: caplog.records, 10, "it does not say so")
         fresh = tmp_path / "fresh"

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from upswing.adapters.engines.choosing import Wish
-from upswing.adapters.processes import die_with_parent
+from upswing.adapters.processes import ended, kill_group, launched, relaunched
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
-from upswing.together import aside, kept
+from upswing.pulse import FROZEN_SECONDS, Pulse
+from upswing.together import aside, begin, end, kept
 
 log = logging.getLogger(__name__)
 _START_SECONDS = 600.0
@@ -34,8 +35,8 @@ _ILL_CHECKS = 6
 """In a row: it answers even while it computes, but a machine may be very busy."""
 _ADMIN_SECONDS = 600.0
 """An unload waits for the requests under way."""
-_AGAIN_SECONDS = (0.2, 1.0, 5.0, 30.0)
-"""Between starts that fail one after the other."""
+_LONGEST_PAUSE = 30.0
+"""Seconds between starts that fail one after the other, at most: each of them computes."""
 
 
 class ModelProcess:
@@ -44,7 +45,7 @@ class ModelProcess:
     def __init__(
         self, base: str, cache: Path, folder: Path, *, engine: Wish = "auto",
         key: str | None = None, port: int = 0, seats: int | None = None, requests: int = 128,
-        threads: int | None = None,
+        threads: int | None = None, frozen_seconds: float = FROZEN_SECONDS,
     ) -> None:  # fmt: skip
         """`folder` holds its log and its state. Without a key, one is made: see `key`."""
         self._folder = folder
@@ -59,6 +60,8 @@ class ModelProcess:
             *(("--seats", str(seats)) if seats else ()),
         ]  # fmt: skip
         self._process: asyncio.subprocess.Process | None = None
+        self._frozen = frozen_seconds
+        self._pulse = Pulse(frozen_seconds)
         self._watch: asyncio.Task[None] | None = None
         self._ears: asyncio.Task[None] | None = None
 
@@ -104,12 +107,12 @@ class ModelProcess:
 
     async def _launch(self) -> None:
         known = {**os.environ, "UPSWING_MODEL_SERVER_KEY": self.key, "PYTHONUNBUFFERED": "1"}
+        self._pulse = Pulse(self._frozen)
         with (self._folder / "model-server.log").open("ab") as words:
-            self._process = await asyncio.create_subprocess_exec(
+            self._process = await launched(
                 sys.executable, "-m", "upswing.model_server", *self._words, "--port", str(self.port),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=words,
-                env=known, preexec_fn=die_with_parent,
-                start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
+                pulse=self._pulse, env=known, stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE, stderr=words,
             )  # fmt: skip
         try:
             self.port = await asyncio.wait_for(self._ready(self._process), _START_SECONDS)
@@ -136,31 +139,23 @@ class ModelProcess:
             self.restarts += 1
             said = "the model server ended with %s; starting it again"
             log.warning(said, code, extra={"action": "model_server_restart"})
-            await self._again()
-
-    async def _again(self) -> None:
-        failures = 0
-        while True:
-            try:
-                await self._launch()
-            except (Transient, OSError, ValueError) as error:
-                log.error("%s", error, extra={"action": "model_server_restart_failed"})  # noqa: TRY400 - a clear sentence
-                await asyncio.sleep(_AGAIN_SECONDS[min(failures, len(_AGAIN_SECONDS) - 1)])
-                failures += 1
-            else:
-                return
+            await relaunched(self._launch, "the model server", longest=_LONGEST_PAUSE)
 
     async def _until_it_ends(self, process: asyncio.subprocess.Process) -> int:
-        """Its exit code; one that runs and does not answer is ended."""
+        """Its exit code; one that runs and is frozen or does not answer is ended."""
+        checks = begin(self._check(process), name="health")
+        try:
+            return await ended(process, self._pulse, "the model server")
+        finally:
+            await end([checks])
+
+    async def _check(self, process: asyncio.subprocess.Process) -> None:
         ill = 0
-        while True:
-            try:
-                return await asyncio.wait_for(process.wait(), _CHECK_SECONDS)
-            except TimeoutError:
-                ill = 0 if await asyncio.to_thread(_answers, self.url) else ill + 1
-            if ill >= _ILL_CHECKS and process.returncode is None:
-                log.warning("the model server is deaf", extra={"action": "model_server_deaf"})
-                process.kill()
+        while ill < _ILL_CHECKS:
+            await asyncio.sleep(_CHECK_SECONDS)
+            ill = 0 if await asyncio.to_thread(_answers, self.url) else ill + 1
+        log.warning("the model server is deaf", extra={"action": "model_server_deaf"})
+        kill_group(process)
 
     async def _end(self, seconds: float) -> None:
         process = self._process
@@ -189,7 +184,10 @@ class ModelProcess:
         return 0
 
     def _last_words(self) -> str:
-        text = (self._folder / "model-server.log").read_text(errors="replace").strip()
+        try:
+            text = (self._folder / "model-server.log").read_text(errors="replace").strip()
+        except OSError as error:
+            return f"its log cannot be read ({error})"
         return text.splitlines()[-1] if text else "it said nothing"
 
     # ── questions ────────────────────────────────────────────────────────────────────────────────

@@ -149,6 +149,7 @@ async def _serve(
         settings=settings, spool=spool, several=arguments.several, allowance=setup.allowance,
         keys=setup.keys, admin_token=setup.admin_token, backend_keys=setup.backend_keys,
         desk=desk, key_ring=desk, training_url=setup.loop_url, explore=settings.gateway.explore,
+        fallback=settings.gateway.fallback,
     )  # fmt: skip
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     beating = begin(Beats().from_loop(), name="pulse")

@@ -172,29 +172,6 @@ async def test_without_its_parent_it_ends(started):
     assert await asyncio.wait_for(child.wait(), 20) == 0
 
 
-async def test_when_its_parent_is_killed_nothing_is_left(bases, tmp_path):
-    """A parent that holds a `ModelProcess` dies without a word."""
-    code = (
-        "import asyncio, sys, pathlib\n"
-        "from upswing.adapters.model_process import ModelProcess\n"
-        "async def main():\n"
-        "    made = ModelProcess('tiny', *map(pathlib.Path, sys.argv[1:]), threads=1)\n"
-        "    await made.start()\n"
-        "    print(made.pid, flush=True)\n"
-        "    await asyncio.Event().wait()\n"
-        "asyncio.run(main())\n"
-    )
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, str(bases), str(tmp_path / "server"), stdout=asyncio.subprocess.PIPE
-    )  # fmt: skip
-    try:
-        pid = int(await parent.stdout.readline())
-    finally:
-        parent.kill()
-        await parent.wait()
-    await until(lambda: gone(pid))
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

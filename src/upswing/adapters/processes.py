@@ -16,6 +16,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from upswing.adapters.adopting import ChildProcess
 from upswing.errors import UpswingError
 from upswing.pulse import BEAT_SECONDS, ENVIRONMENT, Pulse, work_of
 
@@ -28,14 +29,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 async def launched(
     *words: str, pulse: Pulse, env: Mapping[str, str] | None = None, fds: tuple[int, ...] = (),
-    **options: Any,
+    outlives: bool = False, **options: Any,
 ) -> asyncio.subprocess.Process:  # fmt: skip
-    """A child that leads its group, ends with us, and whose beats `pulse` hears."""
+    """A child that leads its group, ends with us unless it `outlives` us, and whose beats `pulse` hears."""
     ears, mouth = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
             *words, env={**(os.environ if env is None else env), ENVIRONMENT: str(mouth)},
-            pass_fds=(*fds, mouth), preexec_fn=die_with_parent,
+            pass_fds=(*fds, mouth), preexec_fn=None if outlives else die_with_parent,
             start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
             **options,
         )  # fmt: skip
@@ -48,7 +49,7 @@ async def launched(
     return process
 
 
-async def ended(process: asyncio.subprocess.Process, pulse: Pulse, name: str) -> int:
+async def ended(process: ChildProcess, pulse: Pulse, name: str) -> int:
     """Its exit code; one that is frozen is ended, with its group."""
     now = asyncio.get_running_loop().time
     while True:
@@ -89,7 +90,7 @@ def die_with_parent() -> None:
         _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def kill_group(process: asyncio.subprocess.Process) -> None:
+def kill_group(process: ChildProcess) -> None:
     """End a child that leads its group, and what is left of the group.
 
     A number is given to another process once its own has been waited for and nobody of its group is left. So

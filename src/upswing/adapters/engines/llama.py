@@ -9,6 +9,7 @@ training uses, and the server is given ids.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
@@ -30,6 +31,9 @@ from upswing.adapters.gguf.served import Served, served
 from upswing.errors import Conflict, Misuse, Transient
 from upswing.serve.ports import Piece, Prompt
 from upswing.together import aside
+
+_PLAIN = ("PreTrainedTokenizerFast", "TokenizersBackend")
+"""Tokenizers that are what their file says, and nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +183,8 @@ class LlamaEngine:
 
 
 def _tokenizer(base: Base, made: Served) -> Any:
-    from transformers import AutoTokenizer  # noqa: PLC0415 - takes seconds
-
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(
+        tokenizer: Any = _class_of(base.folder).from_pretrained(
             base.folder, local_files_only=True, trust_remote_code=False
         )
     except (OSError, ValueError, KeyError) as error:
@@ -190,3 +192,18 @@ def _tokenizer(base: Base, made: Served) -> Any:
     if len(tokenizer) > made.facts.vocabulary:
         raise Misuse(f"The tokenizer of {base.name} knows more tokens than its GGUF file.")
     return tokenizer
+
+
+def _class_of(folder: Path) -> Any:
+    """The class that reads a tokenizer: where it is the plain one, without the seconds that torch takes."""
+    try:
+        told = json.loads((folder / "tokenizer_config.json").read_bytes())
+    except (OSError, ValueError):
+        told = None
+    if isinstance(told, dict) and told.get("tokenizer_class") in _PLAIN:
+        from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - takes a second
+
+        return PreTrainedTokenizerFast
+    from transformers import AutoTokenizer  # noqa: PLC0415 - brings torch
+
+    return AutoTokenizer

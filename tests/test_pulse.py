@@ -130,6 +130,8 @@ def test_a_child_whose_parent_is_gone_does_not_mind(monkeypatch):
     assert not beats.beat()
     os.close(mouth)
     assert not Beats().beat()  # nobody was named
+    monkeypatch.setenv(ENVIRONMENT, str(mouth))
+    assert not Beats().beat()  # and now somebody who is gone
 
 
 # --- every child of ours -------------------------------------------------------------------------

@@ -127,8 +127,11 @@ class Beats:
         named = os.environ.pop(ENVIRONMENT, "")
         self._mouth = int(named) if named.isdecimal() else None
         if self._mouth is not None:
-            os.set_inheritable(self._mouth, False)
-            os.set_blocking(self._mouth, False)
+            try:
+                os.set_inheritable(self._mouth, False)
+                os.set_blocking(self._mouth, False)
+            except OSError:  # it was named to somebody before us
+                self._mouth = None
 
     def beat(self) -> bool:
         """False when nobody listens any more."""

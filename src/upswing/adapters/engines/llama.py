@@ -29,6 +29,7 @@ from upswing.adapters.engines.llama_runner import Runner
 from upswing.adapters.engines.reading import Reader
 from upswing.adapters.gguf.served import Served, served
 from upswing.errors import Conflict, Misuse, Transient
+from upswing.pulse import FROZEN_SECONDS
 from upswing.serve.ports import Piece, Prompt
 from upswing.together import aside
 
@@ -50,6 +51,8 @@ class LlamaOptions:
     layer, so where they do not all have a core they get slower by far, not faster."""
     silence: timedelta = timedelta(seconds=120)
     """A process that tells nothing for so long while it should is ended and started anew."""
+    frozen: timedelta = timedelta(seconds=FROZEN_SECONDS)
+    """A process that neither beats nor computes for so long is ended and started anew."""
     patience: timedelta = timedelta(seconds=120)
     """How long a start may take."""
 
@@ -164,7 +167,10 @@ class LlamaEngine:
             threads=options.threads or max(1, (os.cpu_count() or 2) // 2),
             key=secrets.token_hex(16),
         )
-        return Runner(task, silence=options.silence, patience=options.patience, owned=adapter)
+        return Runner(
+            task, silence=options.silence, patience=options.patience, owned=adapter,
+            frozen_seconds=options.frozen.total_seconds(),
+        )  # fmt: skip
 
     def _converted(self, checkpoint: Path) -> Path:
         from upswing.adapters.gguf.lora import convert  # noqa: PLC0415 - brings peft

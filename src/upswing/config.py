@@ -247,6 +247,21 @@ class ExploreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Above 0, up to 2; requests that are warmer by themselves stay as they are."""
 
 
+class FallbackConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A server that is not ours."""
+
+    url: Annotated[
+        str,
+        Meta(pattern=r"^https?://[A-Za-z0-9.\-_\[\]:]+(/[\x21-\x7e]*)?$(?!\n)", max_length=2000),
+    ]
+    """Of any OpenAI-compatible server, such as `https://api.openai.com/v1`; UPSWING_BACKEND_KEYS names its
+    key."""
+    model: Annotated[str, Meta(pattern=r"^[\x21-\x7e]+$(?!\n)", max_length=400)]
+    """What that server calls the model."""
+    timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] = 60.0
+    """Until the first byte of an answer."""
+
+
 class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the gateway does beside passing on."""
 
@@ -258,6 +273,9 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who keeps a model. `conversation`: chance chooses anew for each episode, whoever asks. `user`: a user
     keeps one model through a step of a rollout; then users, not episodes, are what a canary counts, and it takes
     many of them."""
+    fallback: FallbackConfig | None = None
+    """`fallback = {url = "https://api.openai.com/v1", model = "gpt-4o-mini"}`: who answers while the server
+    of the models themselves is away. Without one, clients get 503 and are told when to try again."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

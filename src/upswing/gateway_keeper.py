@@ -30,6 +30,7 @@ from upswing.gateway.frames import EpisodeFrame, Kept, read_batch, write_kept
 from upswing.gateway.worker import Clean, bounds_of, clean, clean_feedback, redactor_of
 from upswing.gateway_publisher import Publisher
 from upswing.logs import set_up_logging
+from upswing.pulse import Beats
 from upswing.redact import Redactor
 from upswing.sdk.logs import Kind
 from upswing.together import begin, helped
@@ -182,6 +183,7 @@ async def serve() -> None:
 
 def main() -> None:
     """Until there are no more questions. When something of it breaks, the log says what, and it ends."""
+    Beats().from_thread()
     with contextlib.suppress(OSError):
         os.nice(_NICE)
     asyncio.run(serve())

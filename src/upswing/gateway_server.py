@@ -27,6 +27,7 @@ from upswing.gateway.setup import Setup, Told, check_address, read_setup
 from upswing.gateway.worker import redactor_of
 from upswing.gateway_runtime import GatewayProcess
 from upswing.logs import set_up_logging
+from upswing.pulse import Beats
 from upswing.running import read_running
 from upswing.together import begin, end
 
@@ -148,8 +149,10 @@ async def _serve(
         keys=setup.keys, admin_token=setup.admin_token, backend_keys=setup.backend_keys,
         desk=desk, key_ring=desk, training_url=setup.loop_url, explore=settings.gateway.explore,
         by_user=settings.gateway.sticky == "user",
+        fallback=settings.gateway.fallback,
     )  # fmt: skip
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    beating = begin(Beats().from_loop(), name="pulse")
     for name in _SIGNALS:
         loop.add_signal_handler(name, stop.set)
     listener = None if arguments.fd is None else socket.socket(fileno=arguments.fd)
@@ -165,6 +168,7 @@ async def _serve(
         for name in _SIGNALS:
             loop.remove_signal_handler(name)
         await process.stop(arguments.drain)
+        await end([beating])
     return 1 if broken else 0
 
 

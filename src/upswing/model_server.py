@@ -21,16 +21,18 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import uvicorn
 
+from upswing.adapters.adopting import is_held
 from upswing.adapters.engines.choosing import WISHES, Wish, open_engine
 from upswing.adapters.listening import bound
 from upswing.errors import UpswingError
 from upswing.logs import set_up_logging
+from upswing.pulse import Beats
 from upswing.redact import Redactor, default_rules
 from upswing.running import write_private
 from upswing.serve.admin_service import is_local
@@ -41,6 +43,7 @@ from upswing.together import begin, end
 log = logging.getLogger(__name__)
 KEY = "UPSWING_MODEL_SERVER_KEY"
 _GOODBYE_SECONDS = 2
+_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,9 @@ class Options:
     state: Path | None = None
     """Where it is kept which adapters are served, and read from at the start."""
     with_parent: bool = False
+    main_lock: Path | None = None
+    """Held by whoever it serves; without a holder for `orphan_seconds`, it ends."""
+    orphan_seconds: float = 60.0
     drain_seconds: float = 30.0
     key: str | None = None
 
@@ -78,7 +84,7 @@ async def serve(options: Options, told: asyncio.Event | None = None) -> int:
                 changed=lambda adapters: _remember(options.state, adapters),
             )  # fmt: skip
             await _load(app, options)
-            await _answer(app, port, options, told or _told_to_stop(options.with_parent))
+            await _answer(app, port, options, told or _told_to_stop(options))
         finally:
             await engine.close()
     return 0
@@ -100,6 +106,8 @@ async def _answer(
         await asyncio.wait({running, listening}, return_when=asyncio.FIRST_COMPLETED)
         if server.ready.is_set():
             _announce(port, options.ready_file)
+            if options.main_lock is not None:
+                os.dup2(2, 1)  # whoever reads our standard output may end before us
             await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not running.done() and not await app.drained(options.drain_seconds):
                 log.warning("requests were cut off", extra={"action": "drain_ran_out"})
@@ -150,21 +158,39 @@ def _announce(port: socket.socket, file: Path | None) -> None:
     log.info("the model server is ready at %s", url, extra={"action": "model_server_ready"})
 
 
-def _told_to_stop(with_parent: bool) -> asyncio.Event:
-    """SIGTERM, Ctrl-C, or the end of the parent: with it, our standard input ends."""
+def _told_to_stop(options: Options) -> asyncio.Event:
+    """SIGTERM, Ctrl-C, or nobody whom we serve: our standard input has ended, or the lock is free."""
     told, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
 
-    def watch() -> None:
-        while os.read(0, 1024):  # not through `sys.stdin`, whose lock would be held at our end
-            pass
+    def watch(wait: Callable[[], None]) -> None:
+        wait()
         with contextlib.suppress(RuntimeError):  # it has ended already
             loop.call_soon_threadsafe(told.set)
 
-    if with_parent:
-        threading.Thread(target=watch, name="upswing-parent", daemon=True).start()
+    waits = [_until_no_parent] if options.with_parent else []
+    if (lock := options.main_lock) is not None:
+        waits.append(lambda: _until_no_main(lock, options.orphan_seconds))
+    for wait in waits:
+        threading.Thread(target=watch, args=(wait,), name="upswing-parent", daemon=True).start()
     return told
+
+
+def _until_no_parent() -> None:
+    while os.read(0, 1024):  # not through `sys.stdin`, whose lock would be held at our end
+        pass
+
+
+def _until_no_main(lock: Path, seconds: float) -> None:
+    """Nobody has held the lock for so long, or the folder is gone."""
+    alone = 0.0
+    while alone < seconds:
+        time.sleep(_LOOK_SECONDS)
+        held = is_held(lock)
+        if held is None:
+            return
+        alone = 0.0 if held else alone + _LOOK_SECONDS
 
 
 class _Server(uvicorn.Server):
@@ -212,6 +238,10 @@ def parsed(words: Sequence[str] | None = None) -> Options:
     parser.add_argument(
         "--drain-seconds", type=float, default=30.0, help="for requests under way at the end"
     )
+    parser.add_argument(
+        "--main-lock", type=Path, help="end when nobody has held this file's lock for a while"
+    )
+    parser.add_argument("--orphan-seconds", type=float, default=60.0, help="how long that is")
     parser.add_argument("--with-parent", action="store_true", help="end when standard input does")
     told = vars(parser.parse_args(words))
     adapters = dict(told.pop("adapter"))
@@ -231,6 +261,7 @@ def _pair(text: str) -> tuple[str, Path]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    Beats().from_thread()
     options = parsed(words)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is fetched
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -15,9 +15,9 @@ PASSWORDS = {role: f"password-of-{role}" for role in (OPERATOR, *ROLES)}
 
 
 @contextlib.asynccontextmanager
-async def nats(folder, port=0):
+async def nats(folder, port=0, **options):
     """A running server with the streams and buckets as they have to be."""
-    server = EmbeddedServer(folder, PASSWORDS, port)
+    server = EmbeddedServer(folder, PASSWORDS, port, **options)
     await server.start()
     try:
         bus = await Bus.connect(server.url(OPERATOR))

@@ -10,6 +10,7 @@ from tests.gateway.conftest import model, on_both_loops, plan, started, user
 from tests.gateway.scripted import Misbehaving, Scripted
 from tests.gateway.talking import raw, request, streamed
 from tests.support import until
+from upswing.config import FallbackConfig
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.limits import Limits
 
@@ -148,7 +149,49 @@ async def test_a_server_that_is_not_there_is_said_so():
     made = plan(model("base", "http://127.0.0.1:1"))
     async with started(made) as gateway:
         got, answer = await gateway.chat(user("hi"))
-        assert (got, answer["error"]["code"]) == (502, "unreachable")
+        assert (got, answer["error"]["code"]) == (503, "unreachable")
+
+
+async def test_while_a_server_is_away_its_clients_are_told_when_to_try_again():
+    made = plan(model("base", "http://127.0.0.1:1"))
+    async with started(made) as gateway:
+        for stream in (False, True):
+            body = {"model": "m", "messages": [user("hi")], "stream": stream}
+            head = (await raw(gateway, request(body))).partition(b"\r\n\r\n")[0].lower()
+            assert head.startswith(b"http/1.1 503 ")
+            assert b"\r\nretry-after: " in head
+
+
+@pytest.mark.parametrize("candidate", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_while_a_server_is_away_the_named_fallback_answers(candidate, stream):
+    nowhere = model("base", "http://127.0.0.1:1")
+    made = plan(nowhere, (model("new", nowhere.backend), 1.0)) if candidate else plan(nowhere)
+    chosen = "new" if candidate else "base"
+    async with Scripted() as other:
+        told = FallbackConfig(f"{other.url}/v1", "foreign")
+        async with started(made, fallback=told) as gateway:
+            body = {"model": "m", "messages": [user("hi")], "stream": stream}
+            head, _, rest = (await raw(gateway, request(body))).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ")
+            assert b"x-model-id: fallback:foreign" in head
+            assert rest
+            assert other.requests[0]["body"]["model"] == "foreign"
+            assert told_of(gateway, chosen) is None  # nothing was learned of it
+            counts = gateway.gateway.tally.models[chosen]
+            assert (counts.errors, counts.fallbacks) == (1, 1)
+
+
+async def test_a_fallback_answers_only_for_a_server_that_is_away_and_may_be_away_itself():
+    async with Misbehaving("error_500") as bad, Scripted() as other:
+        told = FallbackConfig(other.url, "foreign")
+        async with started(plan(model("base", bad.url)), fallback=told) as gateway:
+            assert (await gateway.chat(user("hi")))[0] == 500
+            assert not other.requests
+    away = FallbackConfig("http://127.0.0.1:1", "foreign")
+    async with started(plan(model("base", "http://127.0.0.1:1")), fallback=away) as gateway:
+        got, answer = await gateway.chat(user("hi"))
+        assert (got, answer["error"]["code"]) == (503, "unreachable")
 
 
 def told_of(gateway, name):
@@ -160,7 +203,7 @@ def told_of(gateway, name):
 async def test_a_baseline_that_cannot_be_reached_is_counted_and_is_no_evidence_against_it():
     away = model("base", "http://127.0.0.1:1")
     async with Scripted() as server, started(plan(away)) as gateway:
-        assert (await gateway.chat(user("hi")))[0] == 502
+        assert (await gateway.chat(user("hi")))[0] == 503
         assert told_of(gateway, "base") is None
         counts = gateway.gateway.tally.models["base"]
         assert (counts.requests, counts.errors) == (1, 1)
@@ -181,14 +224,14 @@ async def test_a_promoted_model_that_cannot_be_reached_is_spared_and_a_candidate
             assert (await gateway.chat(user("hi"), headers=here))[0] == 200
             assert told_of(gateway, "new") == (1, 1)
             gateway.gateway.apply(plan(away, version=2))
-            assert (await gateway.chat(user("hi"), headers=here))[0] == 502
+            assert (await gateway.chat(user("hi"), headers=here))[0] == 503
             assert told_of(gateway, "new") == (1, 1)
 
 
 async def test_a_candidate_beside_the_baseline_is_spared_when_their_server_is_away():
     nowhere = "http://127.0.0.1:1"
     async with started(plan(model("base", nowhere), (model("new", nowhere), 1.0))) as gateway:
-        assert (await gateway.chat(user("hi")))[0] == 502
+        assert (await gateway.chat(user("hi")))[0] == 503
         assert told_of(gateway, "new") is None
         assert gateway.gateway.tally.models["new"].errors == 1
 

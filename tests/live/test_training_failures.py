@@ -195,6 +195,18 @@ async def test_a_child_that_hangs_is_noticed_by_its_silence(folder):
         assert "no sign of life" in failure.message
 
 
+async def test_a_child_that_is_frozen_is_replaced_at_once_and_goes_on_from_its_checkpoint(folder):
+    async with Bench(folder, retry_minutes=60) as bench:
+        await bench.recorded()
+        job = bench.train(epochs=12)
+        await bench.until_step(2)
+        os.kill(await child(), signal.SIGSTOP)
+        failure = await until(lambda: first_failure(bench), 20)
+        assert (failure.cause, "frozen" in failure.message) == ("LOST", True)
+        status = await job
+        assert status["status"] == "completed", status
+
+
 async def test_storage_that_is_away_is_waited_for_and_nothing_is_trained_twice(
     folder, s3, s3_server
 ):

@@ -336,6 +336,19 @@ async def test_a_process_that_hangs_is_ended_and_started_anew(base, cache):
         await engine.close()
 
 
+async def test_a_process_that_is_frozen_is_replaced_and_whoever_waits_is_answered(base, cache):
+    options = LlamaOptions(slots=2, context=512, threads=1, frozen=timedelta(seconds=2))
+    engine = await LlamaEngine.start(base, cache, options)
+    try:
+        expected = joined(await answer(engine, asked(base)), "token_ids")
+        pid = engine._runners[base.name].pid
+        os.kill(pid, signal.SIGSTOP)
+        assert joined(await answer(engine, asked(base)), "token_ids") == expected
+        assert engine._runners[base.name].pid != pid
+    finally:
+        await engine.close()
+
+
 async def test_a_child_ends_by_itself_when_nobody_is_left_to_ask_it(base):
     task = Task(
         model=str(base.folder / "model.gguf"), slots=1, context=256, threads=1, key="k" * 32

@@ -14,6 +14,7 @@ from serving_cases import checkpoint
 from tests.support import Client, until
 
 from upswing.adapters.model_process import ModelProcess
+from upswing.adapters.processes import relaunched
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.model_server import main
 
@@ -126,7 +127,7 @@ async def test_a_restart_that_fails_in_an_odd_way_is_tried_again(
     python.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(python))
     process = ModelProcess("tiny", tmp_path, tmp_path)
-    again = asyncio.create_task(process._again())
+    again = asyncio.create_task(relaunched(process._launch, "the model server"))
     try:
         await until(lambda: caplog.records, 10, "it does not say so")
         fresh = tmp_path / "fresh"
@@ -169,29 +170,6 @@ async def test_without_its_parent_it_ends(started):
     child = await started("--with-parent")
     child.stdin.close()
     assert await asyncio.wait_for(child.wait(), 20) == 0
-
-
-async def test_when_its_parent_is_killed_nothing_is_left(bases, tmp_path):
-    """A parent that holds a `ModelProcess` dies without a word."""
-    code = (
-        "import asyncio, sys, pathlib\n"
-        "from upswing.adapters.model_process import ModelProcess\n"
-        "async def main():\n"
-        "    made = ModelProcess('tiny', *map(pathlib.Path, sys.argv[1:]), threads=1)\n"
-        "    await made.start()\n"
-        "    print(made.pid, flush=True)\n"
-        "    await asyncio.Event().wait()\n"
-        "asyncio.run(main())\n"
-    )
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, str(bases), str(tmp_path / "server"), stdout=asyncio.subprocess.PIPE
-    )  # fmt: skip
-    try:
-        pid = int(await parent.stdout.readline())
-    finally:
-        parent.kill()
-        await parent.wait()
-    await until(lambda: gone(pid))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_the_childs_own_word_counts_most():
     [
         (Exit(0, "timeout"), "TIMEOUT"),
         (Exit(0, "silence"), "TIMEOUT"),
+        (Exit(0, "frozen"), "LOST"),
         (Exit(-6, tail="terminate called after throwing 'std::bad_alloc'"), "OOM"),
         (Exit(-9), "LOST"),
         (Exit(-15), "LOST"),

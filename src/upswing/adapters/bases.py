@@ -61,7 +61,7 @@ def resolve(name: str, cache: Path) -> Base:
 
             return Base(name, ensure_tiny(cache), full=trains_all(name))
         case "smollm2":
-            from upswing.adapters.smollm2 import ensure_smollm2  # noqa: PLC0415 - brings torch
+            from upswing.adapters.smollm2 import ensure_smollm2  # noqa: PLC0415 - only then
 
             return Base(name, ensure_smollm2(cache, weights_file()))
         case _:

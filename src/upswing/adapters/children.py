@@ -3,8 +3,8 @@
 Each child answers in the order it was asked, so a queue of waiting callers is all there is to
 know. When a child dies, those who wait for it are told to try again later, and another takes its
 place. The first of them is told `Died`: its question was in hand, those behind it were not looked at
-yet. Whoever asked from the bus counts these deaths (see `collect.collector_service`). A child that is asked and
-says nothing for too long is ended, so nobody waits for ever.
+yet. Whoever asked from the bus counts these deaths (see `collect.collector_service`). A child that is
+frozen, or is asked and says nothing for too long, is ended, so nobody waits for ever.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 
-from upswing.adapters.processes import die_with_parent
+from upswing.adapters.processes import ended, launched
 from upswing.errors import Died, Transient
+from upswing.pulse import FROZEN_SECONDS, Pulse
 from upswing.together import aside
 
 log = logging.getLogger(__name__)
@@ -36,11 +37,12 @@ class Child:
     """One child process, restarted when it dies."""
 
     def __init__(
-        self, module: str, greeting: bytes, *, silence_seconds: float = SILENCE_SECONDS
-    ) -> None:
+        self, module: str, greeting: bytes, *, silence_seconds: float = SILENCE_SECONDS,
+        frozen_seconds: float = FROZEN_SECONDS,
+    ) -> None:  # fmt: skip
         self._module = module
         self._greeting = greeting
-        self._silence = silence_seconds
+        self._silence, self._frozen = silence_seconds, frozen_seconds
         self._heard = 0.0
         """When it last answered, or was asked after it had answered everything."""
         self._process: asyncio.subprocess.Process | None = None
@@ -60,16 +62,17 @@ class Child:
             if self._reader is not None:  # it has to see that the last child is gone
                 await asyncio.wait({self._reader})
             try:
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", self._module,
+                pulse = Pulse(self._frozen)
+                self._process = await launched(
+                    sys.executable, "-m", self._module, pulse=pulse,
                     stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                    preexec_fn=die_with_parent, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
                 raise NotStarted(f"The worker cannot be started: {error}.") from None
             assert self._process.stdin is not None  # noqa: S101 - we asked for a pipe
             self._process.stdin.write(self._greeting)
             self._reader = aside(self._read(self._process), name=f"answers of {self._module}")
+            aside(ended(self._process, pulse, self._module), name=f"end of {self._module}")
 
     async def ask(self, question: bytes) -> bytes:
         """The child's answer; `Transient` when it died or was silent before it could give one."""

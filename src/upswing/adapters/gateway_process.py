@@ -21,8 +21,9 @@ from functools import partial
 from pathlib import Path
 
 from upswing.adapters.listening import bound
-from upswing.adapters.processes import die_with_parent
-from upswing.errors import Misuse, Transient, UpswingError
+from upswing.adapters.processes import ended, kill_group, launched, relaunched
+from upswing.errors import Misuse, Transient
+from upswing.pulse import FROZEN_SECONDS, Pulse
 from upswing.together import aside, kept
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,6 @@ _START_SECONDS = 60.0
 _DRAIN_SECONDS = 5.0
 _END_SECONDS = 10.0
 """Beyond the drain; then the child is killed."""
-_AGAIN_SECONDS = 1.0
 _BACKLOG = 2048
 _LONGEST_LINE = 64 * 1024
 _LEVELS = logging.getLevelNamesMapping()
@@ -59,11 +59,16 @@ class Told:
 class GatewayChild:
     """A gateway in a child process, started anew when it dies."""
 
-    def __init__(self, folder: Path, told: Told, host: str = "127.0.0.1", port: int = 3000) -> None:
+    def __init__(
+        self, folder: Path, told: Told, host: str = "127.0.0.1", port: int = 3000,
+        *, frozen_seconds: float = FROZEN_SECONDS,
+    ) -> None:  # fmt: skip
         """`folder`: the data directory, with the tokens, the rules and the spool; `port` 0: any."""
         self._folder, self._told, self._host, self._port = folder, told, host, port
         self._listener: socket.socket | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._frozen = frozen_seconds
+        self._pulse = Pulse(frozen_seconds)
         self._watch: asyncio.Task[None] | None = None
         self._words: asyncio.Task[None] | None = None
         self._last_words = ""
@@ -106,12 +111,12 @@ class GatewayChild:
             await self._words
 
     async def _launch(self, listener: socket.socket) -> None:
-        self._process = process = await asyncio.create_subprocess_exec(
+        self._pulse = Pulse(self._frozen)
+        self._process = process = await launched(
             sys.executable, "-m", "upswing.gateway_server", "--data", str(self._folder),
             "--host", self._host, "--fd", str(listener.fileno()), "--drain", str(_DRAIN_SECONDS),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE, env=self._told.environment(),
-            pass_fds=(listener.fileno(),), preexec_fn=die_with_parent, start_new_session=True,
+            pulse=self._pulse, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE, env=self._told.environment(), fds=(listener.fileno(),),
         )  # fmt: skip
         assert process.stdout is not None  # noqa: S101 - we asked for pipes
         assert process.stderr is not None  # noqa: S101
@@ -122,7 +127,8 @@ class GatewayChild:
                     return
                 code = await process.wait()
         except TimeoutError:
-            process.kill()
+            kill_group(process)
+            await process.wait()
             raise Transient(f"The gateway was not ready in {_START_SECONDS:.0f} s.") from None
         await self._words
         sentence = self._last_words.removeprefix("upswing: ")
@@ -132,14 +138,10 @@ class GatewayChild:
 
     async def _keep_alive(self, listener: socket.socket) -> None:
         while self._process:
-            code = await self._process.wait()
+            code = await ended(self._process, self._pulse, "the gateway")
             self.restarts += 1
             log.warning("the gateway died with %s; starting it again", code, extra={"action": "gateway_restart"})  # fmt: skip
-            try:
-                await self._launch(listener)
-            except (UpswingError, OSError) as error:
-                log.error("%s", error, extra={"action": "gateway_restart_failed"})  # noqa: TRY400
-                await asyncio.sleep(_AGAIN_SECONDS)
+            await relaunched(partial(self._launch, listener), "the gateway")
 
     async def _forward(self, stream: asyncio.StreamReader) -> None:
         """Say in our log what the child says in its own, at the same level."""

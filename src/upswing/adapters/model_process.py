@@ -1,14 +1,21 @@
-"""How does a model server come along with one process? A child that lives as long as we do.
+"""How does a model server come along with one process? A child that belongs to the data directory.
 
 It is started anew on the same port when it dies or no longer answers, and then serves the adapters
 that it served before: it writes down which, whoever had them loaded. The next of us takes that port
 and these adapters as well, if it can: who was told of them finds them where they were.
+
+| we …                  | the server                                                                 |
+|-----------------------|----------------------------------------------------------------------------|
+| stop in order         | ends                                                                       |
+| are killed            | goes on; the next of us adopts it, and after a minute without one it ends  |
+| want something else   | (another base, another version) is ended, and another is started           |
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import logging
 import os
@@ -20,10 +27,23 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from upswing import __version__
+from upswing.adapters.adopting import (
+    Adopted,
+    ChildProcess,
+    Record,
+    adopt,
+    hold,
+    private_key,
+    read_record,
+    started_at,
+    write_record,
+)
 from upswing.adapters.engines.choosing import Wish
-from upswing.adapters.processes import die_with_parent
+from upswing.adapters.processes import ended, kill_group, launched, relaunched
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
-from upswing.together import aside, kept
+from upswing.pulse import BEAT_SECONDS, FROZEN_SECONDS, Pulse
+from upswing.together import aside, begin, end, kept
 
 log = logging.getLogger(__name__)
 _START_SECONDS = 600.0
@@ -32,10 +52,12 @@ _STOP_SECONDS = 10.0
 _CHECK_SECONDS = 5.0
 _ILL_CHECKS = 6
 """In a row: it answers even while it computes, but a machine may be very busy."""
+ORPHAN_SECONDS = 60.0
+"""Without one of us, a server ends after so long."""
 _ADMIN_SECONDS = 600.0
 """An unload waits for the requests under way."""
-_AGAIN_SECONDS = (0.2, 1.0, 5.0, 30.0)
-"""Between starts that fail one after the other."""
+_LONGEST_PAUSE = 30.0
+"""Seconds between starts that fail one after the other, at most: each of them computes."""
 
 
 class ModelProcess:
@@ -44,21 +66,27 @@ class ModelProcess:
     def __init__(
         self, base: str, cache: Path, folder: Path, *, engine: Wish = "auto",
         key: str | None = None, port: int = 0, seats: int | None = None, requests: int = 128,
-        threads: int | None = None,
+        threads: int | None = None, frozen_seconds: float = FROZEN_SECONDS,
+        orphan_seconds: float = ORPHAN_SECONDS,
     ) -> None:  # fmt: skip
-        """`folder` holds its log and its state. Without a key, one is made: see `key`."""
+        """`folder` holds its log and its state. Without a key, one is made there: see `key`."""
         self._folder = folder
-        self.key = key or secrets.token_urlsafe(32)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.key = key or private_key(folder / "key", secrets.token_urlsafe(32))
         self.port = port
         self.restarts = 0
         self._words = [
             "--base", base, "--cache", str(cache.absolute()), "--engine", engine,
-            "--requests", str(requests), "--with-parent",
+            "--requests", str(requests), "--main-lock", str(folder.absolute() / "main.lock"),
+            "--orphan-seconds", str(orphan_seconds),
             "--drain-seconds", str(_STOP_SECONDS / 2), "--state", str(folder.absolute() / "adapters.json"),
             *(("--threads", str(threads)) if threads else ()),
             *(("--seats", str(seats)) if seats else ()),
         ]  # fmt: skip
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ChildProcess | None = None
+        self._lock: int | None = None
+        self._frozen = frozen_seconds
+        self._pulse = Pulse(frozen_seconds)
         self._watch: asyncio.Task[None] | None = None
         self._ears: asyncio.Task[None] | None = None
 
@@ -74,9 +102,11 @@ class ModelProcess:
     async def start(self) -> str:
         """Its URL, once it answers; `Misuse` with its own last words when it cannot."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.port = self.port or self._port_of_last_time()
         try:
-            await self._launch()
+            self._lock = self._lock or await hold(self._folder / "main.lock")
+            if not await self._adopted():
+                self.port = self.port or self._port_of_last_time()
+                await self._launch()
         except Transient as error:
             raise Misuse(str(error)) from None
         with contextlib.suppress(OSError):  # without it, the next start takes any port
@@ -91,6 +121,9 @@ class ModelProcess:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watch
         await self._end(_STOP_SECONDS)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     async def load(self, name: str, path: Path) -> None:
         """Serve a checkpoint; `Rejected` if it is none of this base, `Transient` if it is away."""
@@ -102,23 +135,46 @@ class ModelProcess:
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────
 
+    async def _adopted(self) -> bool:
+        """Take over the server that the last of us left; one that is not as we want it is ended."""
+        record = read_record(self._folder / "server.json")
+        found = adopt(record) if record else None
+        if record is None or found is None:
+            return False
+        url = f"http://127.0.0.1:{record.port}"
+        wanted = record.identity == self._identity() and self.port in {0, record.port}
+        if not wanted or not await asyncio.to_thread(_answers, url):
+            kill_group(found)
+            await found.wait()
+            return False
+        self._process, self.port, self._pulse = found, record.port, Pulse(self._frozen)
+        log.info("the model server of last time goes on", extra={"action": "model_server_adopted"})
+        return True
+
+    def _identity(self) -> str:
+        """What a server is begun with; another version is another server."""
+        told = [__version__, sys.executable, self._words, self.key]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
     async def _launch(self) -> None:
         known = {**os.environ, "UPSWING_MODEL_SERVER_KEY": self.key, "PYTHONUNBUFFERED": "1"}
+        self._pulse = Pulse(self._frozen)
         with (self._folder / "model-server.log").open("ab") as words:
-            self._process = await asyncio.create_subprocess_exec(
+            self._process = process = await launched(
                 sys.executable, "-m", "upswing.model_server", *self._words, "--port", str(self.port),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=words,
-                env=known, preexec_fn=die_with_parent,
-                start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
+                pulse=self._pulse, env=known, outlives=True, stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE, stderr=words,
             )  # fmt: skip
         try:
-            self.port = await asyncio.wait_for(self._ready(self._process), _START_SECONDS)
+            self.port = await asyncio.wait_for(self._ready(process), _START_SECONDS)
         except TimeoutError:
             await self._end(0)
             raise Transient(f"The model server was not ready in {_START_SECONDS:.0f} s.") from None
         except BaseException:
             await self._end(0)
             raise
+        told = Record(process.pid, started_at(process.pid), self.port, self._identity())
+        write_record(self._folder / "server.json", told)
 
     async def _ready(self, process: asyncio.subprocess.Process) -> int:
         assert process.stdout is not None  # noqa: S101 - we asked for a pipe
@@ -136,31 +192,31 @@ class ModelProcess:
             self.restarts += 1
             said = "the model server ended with %s; starting it again"
             log.warning(said, code, extra={"action": "model_server_restart"})
-            await self._again()
+            await relaunched(self._launch, "the model server", longest=_LONGEST_PAUSE)
 
-    async def _again(self) -> None:
-        failures = 0
+    async def _until_it_ends(self, process: ChildProcess) -> int:
+        """Its exit code; one that runs and is frozen or does not answer is ended."""
+        beside = [begin(self._check(process), name="health")]
+        if isinstance(process, Adopted):  # it beats for the last of us
+            beside.append(begin(self._listen(), name="beats"))
+        try:
+            return await ended(process, self._pulse, "the model server")
+        finally:
+            await end(beside)
+
+    async def _listen(self) -> None:
         while True:
-            try:
-                await self._launch()
-            except (Transient, OSError, ValueError) as error:
-                log.error("%s", error, extra={"action": "model_server_restart_failed"})  # noqa: TRY400 - a clear sentence
-                await asyncio.sleep(_AGAIN_SECONDS[min(failures, len(_AGAIN_SECONDS) - 1)])
-                failures += 1
-            else:
-                return
+            if await asyncio.to_thread(_answers, self.url):
+                self._pulse.beat()
+            await asyncio.sleep(BEAT_SECONDS)
 
-    async def _until_it_ends(self, process: asyncio.subprocess.Process) -> int:
-        """Its exit code; one that runs and does not answer is ended."""
+    async def _check(self, process: ChildProcess) -> None:
         ill = 0
-        while True:
-            try:
-                return await asyncio.wait_for(process.wait(), _CHECK_SECONDS)
-            except TimeoutError:
-                ill = 0 if await asyncio.to_thread(_answers, self.url) else ill + 1
-            if ill >= _ILL_CHECKS and process.returncode is None:
-                log.warning("the model server is deaf", extra={"action": "model_server_deaf"})
-                process.kill()
+        while ill < _ILL_CHECKS:
+            await asyncio.sleep(_CHECK_SECONDS)
+            ill = 0 if await asyncio.to_thread(_answers, self.url) else ill + 1
+        log.warning("the model server is deaf", extra={"action": "model_server_deaf"})
+        kill_group(process)
 
     async def _end(self, seconds: float) -> None:
         process = self._process
@@ -189,7 +245,10 @@ class ModelProcess:
         return 0
 
     def _last_words(self) -> str:
-        text = (self._folder / "model-server.log").read_text(errors="replace").strip()
+        try:
+            text = (self._folder / "model-server.log").read_text(errors="replace").strip()
+        except OSError as error:
+            return f"its log cannot be read ({error})"
         return text.splitlines()[-1] if text else "it said nothing"
 
     # ── questions ────────────────────────────────────────────────────────────────────────────────

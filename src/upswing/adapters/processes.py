@@ -1,16 +1,83 @@
-"""How does a child end when its parent is gone, however the parent ended?"""
+"""How is a child started, watched, started anew, and ended with its parent, however that ended?
+
+It is `launched`. When it has `ended`, by itself or because it was frozen and killed, it is
+`relaunched` until it is there again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import ctypes
+import logging
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
+from upswing.adapters.adopting import ChildProcess
+from upswing.errors import UpswingError
+from upswing.pulse import BEAT_SECONDS, ENVIRONMENT, Pulse, work_of
+
+log = logging.getLogger(__name__)
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _SET_DEATH_SIGNAL = 1
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+"""Seconds between two tries to start a child, doubled each time."""
+
+
+async def launched(
+    *words: str, pulse: Pulse, env: Mapping[str, str] | None = None, fds: tuple[int, ...] = (),
+    outlives: bool = False, **options: Any,
+) -> asyncio.subprocess.Process:  # fmt: skip
+    """A child that leads its group, ends with us unless it `outlives` us, and whose beats `pulse` hears."""
+    ears, mouth = os.pipe()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words, env={**(os.environ if env is None else env), ENVIRONMENT: str(mouth)},
+            pass_fds=(*fds, mouth), preexec_fn=None if outlives else die_with_parent,
+            start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
+            **options,
+        )  # fmt: skip
+    except BaseException:
+        os.close(ears)
+        raise
+    finally:
+        os.close(mouth)
+    pulse.listen(ears)
+    return process
+
+
+async def ended(process: ChildProcess, pulse: Pulse, name: str) -> int:
+    """Its exit code; one that is frozen is ended, with its group."""
+    now = asyncio.get_running_loop().time
+    while True:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BEAT_SECONDS):
+                return await process.wait()
+        if process.returncode is None and pulse.frozen(now(), lambda: work_of(process.pid)):
+            log.error("%s is frozen and is ended", name, extra={"action": "frozen"})
+            kill_group(process)
+
+
+async def relaunched(
+    launch: Callable[[], Awaitable[None]],
+    name: str,
+    *,
+    first: float = _FIRST_PAUSE,
+    longest: float = _LONGEST_PAUSE,
+) -> None:
+    """Start a child until it is there: whatever the system lacks just now, it may have later."""
+    pause = first
+    while True:
+        try:
+            return await launch()
+        except (UpswingError, OSError, ValueError) as error:
+            told = "%s does not start, and is tried again in %g s: %s"
+            log.error(told, name, pause, error, extra={"action": "restart_failed"})  # noqa: TRY400 - a clear sentence
+        await asyncio.sleep(pause)
+        pause = min(longest, 2 * pause)
 
 
 def die_with_parent() -> None:
@@ -23,7 +90,7 @@ def die_with_parent() -> None:
         _LIBC.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def kill_group(process: asyncio.subprocess.Process) -> None:
+def kill_group(process: ChildProcess) -> None:
     """End a child that leads its group, and what is left of the group.
 
     A number is given to another process once its own has been waited for and nobody of its group is left. So

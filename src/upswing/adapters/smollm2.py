@@ -10,10 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
-from transformers.utils import logging
-
 from upswing.adapters.once import made_once
 
 REVISION = 1
@@ -34,6 +30,15 @@ def ensure_smollm2(cache: Path, file: Path) -> Path:
 
 def _convert(file: Path, folder: Path) -> None:
     """Unpack the weights to 32 bits, so that loading is reading and nothing is rounded twice."""
+    import torch  # noqa: PLC0415 - takes seconds, and a folder that is there needs none of it
+    from transformers import (  # noqa: PLC0415 - as above
+        AutoModelForCausalLM,
+        AutoTokenizer,
+        LlamaConfig,
+        LlamaForCausalLM,
+    )
+    from transformers.utils import logging  # noqa: PLC0415 - as above
+
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
     where: Any = {"gguf_file": file.name, "local_files_only": True}
     packed: Any = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **where)

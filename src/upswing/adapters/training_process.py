@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from upswing.adapters.processes import die_with_parent, kill_group
+from upswing.pulse import Pulse, work_of
 from upswing.train.report import DECODER, Report
 from upswing.train.spec import JobSpec
 
@@ -36,15 +37,21 @@ class TrainingProcess:
     def __init__(self, process: asyncio.subprocess.Process, words: Path) -> None:
         self._process = process
         self._log = words
+        self._pulse = Pulse()
         self.pid = process.pid
 
     async def report(self) -> Report | None:
         """The next thing it tells; None when it has ended."""
         assert self._process.stdout is not None  # noqa: S101 - we asked for a pipe
         while line := await self._process.stdout.readline():
+            self._pulse.beat()
             with contextlib.suppress(msgspec.MsgspecError):  # a line torn by its death
                 return DECODER.decode(line)
         return None
+
+    def frozen(self, now: float) -> bool:
+        """Whether it neither beats nor computes; asked about once a second."""
+        return self._pulse.frozen(now, lambda: work_of(self.pid))
 
     async def ended(self) -> int:
         """Its exit code; negative: the signal that ended it. One that hung up and stays is ended."""

@@ -17,6 +17,7 @@ from upswing.collect.admit import Limits
 from upswing.collect.look import Kind, Verdict, look
 from upswing.config import Settings
 from upswing.contracts.typed import from_msgpack, msgpack_decoder
+from upswing.pulse import Beats
 from upswing.redact import Redactor, Rule, default_rules
 
 HEADER = 5
@@ -62,4 +63,5 @@ def _read(source: BinaryIO) -> tuple[str, bytes] | None:
 
 
 if __name__ == "__main__":
+    Beats().from_thread()
     serve(sys.stdin.buffer, sys.stdout.buffer)

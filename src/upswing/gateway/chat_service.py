@@ -7,7 +7,7 @@ from hashlib import sha256
 from time import monotonic
 from uuid import UUID
 
-from upswing.config import ExploreConfig
+from upswing.config import ExploreConfig, FallbackConfig
 from upswing.dataset.evaluation import is_practice
 from upswing.dataset.task import short_id
 from upswing.errors import Misuse, Rejected
@@ -39,9 +39,10 @@ class Chat:
     def __init__(
         self, *, limits: Limits, allowance: Allowance, keys: Keys, traffic: Traffic, ways: Ways,
         recorder: Recorder, tally: Tally, new_id: Callable[[], UUID],
-        explore: ExploreConfig | None = None,
+        explore: ExploreConfig | None = None, fallback: FallbackConfig | None = None,
     ) -> None:  # fmt: skip
         self._explore = explore
+        self._elsewhere = Choice(_foreign(fallback), candidate=False) if fallback else None
         self.limits, self.allowance = limits, allowance
         self._keys, self._traffic, self._ways = keys, traffic, ways
         self._recorder, self._tally, self._new_id = recorder, tally, new_id
@@ -133,6 +134,10 @@ class Chat:
         assert self._traffic.table is not None  # noqa: S101 - there is one since the first request
         return self._traffic.table.baseline
 
+    def elsewhere(self) -> Choice | None:
+        """Who answers while the models' own server is away."""
+        return self._elsewhere
+
     def faulted(self, model: Model, fault: Fault) -> None:
         self._tally.fault(model.model_id, fault.about.word)
 
@@ -183,6 +188,11 @@ def _pins(owner: str, sign: Sign, asked: Asked) -> tuple[str, tuple[str, ...]]:
 
 def _pin(name: str) -> str:
     return sha256(name.encode()).hexdigest()[:40]
+
+
+def _foreign(told: FallbackConfig) -> Model:
+    """A model that is none of ours: what it says is not taken for the word of one."""
+    return Model(f"fallback:{told.model}", told.url, told.model, told.timeout_seconds)
 
 
 def _wished(table: Table, asked: Asked, request: Request) -> str:

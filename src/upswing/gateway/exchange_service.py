@@ -38,6 +38,7 @@ class House(Protocol):
     def now(self) -> float: ...
     def way(self, model: Model) -> Way: ...
     def baseline(self) -> Choice: ...
+    def elsewhere(self) -> Choice | None: ...
     def faulted(self, model: Model, fault: Fault) -> None: ...
     def settled(self, exchange: Exchange, outcome: str) -> None: ...
 
@@ -226,6 +227,7 @@ class Exchange:
         step = remedy(
             fault, started=self._out.started, tried_again=self._tried_again,
             candidate=self._replaceable(), fallback=self._house.allowance.fallback,
+            elsewhere=self._house.elsewhere() not in (None, self.choice),
         )  # fmt: skip
         if step is not Remedy.AGAIN:
             self._house.faulted(self.choice.model, fault)
@@ -236,16 +238,21 @@ class Exchange:
                 self._clear()
                 self.begin(fresh=True)
             case Remedy.FALL_BACK:
-                self.fell_back = True
-                self._tried_again = False
-                self.choice = self._house.baseline()
-                self._clear()
-                self.begin()
+                self._fall_back(self._house.baseline())
+            case Remedy.ELSEWHERE:
+                self._fall_back(self._house.elsewhere() or self.choice)
             case Remedy.TELL:
                 self._out.fault(fault, told, self.choice.model.model_id)
                 self._close("failed")
             case Remedy.CUT:
                 self._cut(fault)
+
+    def _fall_back(self, choice: Choice) -> None:
+        self.fell_back = True
+        self._tried_again = False
+        self.choice = choice
+        self._clear()
+        self.begin()
 
     def _replaceable(self) -> bool:
         """Can the baseline answer in its place? It may have been the baseline when it was asked."""

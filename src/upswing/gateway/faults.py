@@ -5,6 +5,9 @@
 | nothing, and the server  | the same server once | the same server once more, then as below     |
 | cannot have begun        | more, then as below  |                                              |
 | nothing                  | the error            | the baseline answers, if fallback is allowed |
+| nothing, and the server  | `[gateway] fallback` | the baseline, then as it                     |
+| is away                  | answers; without one |                                              |
+|                          | 503: try again soon  |                                              |
 | part of a stream         | an error event, end  | an error event, end                          |
 
 Whatever is done about it, it is the failing model's error and counts as that. Only the evidence makes
@@ -33,8 +36,12 @@ class About:
 class Fault(Enum):
     """What can go wrong between the gateway and a model's server."""
 
-    UNREACHABLE = About("unreachable", 502, "The model's server cannot be reached.")
-    STALE = About("stale", 502, "The model's server closed the connection without an answer.")
+    UNREACHABLE = About(
+        "unreachable", 503, "The model's server cannot be reached just now; try again soon."
+    )
+    STALE = About(
+        "stale", 503, "The model's server closed the connection without an answer; try again soon."
+    )
     BUSY = About(
         "busy",
         429,
@@ -62,6 +69,7 @@ class Remedy(Enum):
 
     AGAIN = "again"
     FALL_BACK = "fall_back"
+    ELSEWHERE = "elsewhere"
     TELL = "tell"
     CUT = "cut"
 
@@ -72,9 +80,10 @@ server let a kept connection go just as it was used. A generation has no effect 
 
 
 def remedy(
-    fault: Fault, *, started: bool, tried_again: bool, candidate: bool, fallback: bool
-) -> Remedy:
-    """What to do about this fault.
+    fault: Fault, *, started: bool, tried_again: bool, candidate: bool, fallback: bool,
+    elsewhere: bool = False,
+) -> Remedy:  # fmt: skip
+    """What to do about this fault; `elsewhere`: a server that is not ours may still be asked.
 
     >>> remedy(Fault.SLOW, started=False, tried_again=False, candidate=True, fallback=True)
     <Remedy.FALL_BACK: 'fall_back'>
@@ -85,6 +94,8 @@ def remedy(
         return Remedy.AGAIN
     if candidate and fallback:
         return Remedy.FALL_BACK
+    if fault in _NOT_BEGUN and elsewhere:
+        return Remedy.ELSEWHERE
     return Remedy.TELL
 
 

@@ -9,6 +9,8 @@ from upswing.gateway.problems import JSON, error_body, error_event, response, st
 
 EVENTS = b"content-type: text/event-stream; charset=utf-8\r\ncache-control: no-cache\r\n"
 WHOLE = b"content-type: application/json\r\n"
+_SOON = b"retry-after: 2\r\n"
+"""A model server that died is back in seconds."""
 
 
 class Client(Protocol):
@@ -50,7 +52,7 @@ class Outlet:
     def fault(self, fault: Fault, told: str, model_id: str) -> None:
         about = fault.about
         body = error_body(told or about.sentence, about.kind, about.word)
-        self.refusal(about.status, body, model_id)
+        self.refusal(about.status, body, model_id, _SOON if about.status == 503 else b"")
 
     def begin(self, kind: bytes, model_id: str, data: bytes, *, last: bool) -> None:
         """The first piece of an answer that goes on as it comes."""

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from upswing.config import ExploreConfig
+from upswing.config import ExploreConfig, FallbackConfig
 from upswing.errors import Misuse, Transient
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.chat_service import Chat
@@ -59,12 +59,14 @@ class Gateway:
         keeper: Keeper | None = None, desk: Desk | None = None, pins: PinBoard | None = None,
         training_url: str | None = None, explore: ExploreConfig | None = None,
         by_user: bool = False,
+        fallback: FallbackConfig | None = None,
     ) -> None:  # fmt: skip
         """`draw` gives a number from 0 to 1 by chance; `by_user`: users keep their model between episodes.
 
         `keys`: a client's key → its name; none: everybody who reaches the port may ask.
 
-        `backend_keys`: the beginning of a server's URL → the key that it wants.
+        `backend_keys`: the beginning of a server's URL → the key that it wants. `fallback`: who answers
+        while the models' own server is away.
         """
         self._limits, self._keeper, self._first_plan = limits, keeper, plan
         self._allowance = allowance
@@ -81,6 +83,7 @@ class Gateway:
         self._chat = Chat(
             limits=limits, allowance=allowance, keys=known, traffic=self.traffic, ways=self._ways,
             recorder=self.recorder, tally=self.tally, new_id=new_id, explore=explore,
+            fallback=fallback,
         )  # fmt: skip
         endings = Endings(self.recorder, keeper, limits, clock=clock, new_id=new_id)
         self._registry = CollectorRegistry()

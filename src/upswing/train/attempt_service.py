@@ -206,6 +206,8 @@ class Attempt:
                     return Exit(0, "timeout")
                 if at - heard_at > limits.silence.total_seconds():
                     return Exit(0, "silence")
+                if process.frozen(at):
+                    return Exit(0, "frozen")
                 if at - renewed_at >= _RENEW_SECONDS:
                     renewed_at = at
                     if (word := await self._renew()) is not Renewed.KEPT:

@@ -18,7 +18,7 @@ class Exit:
 
     code: int
     """Negative: the signal."""
-    ended_by: Literal["itself", "timeout", "silence", "cancel", "lost"] = "itself"
+    ended_by: Literal["itself", "timeout", "silence", "frozen", "cancel", "lost"] = "itself"
     """Whether we ended it, and why."""
     tail: str = ""
 
@@ -37,6 +37,8 @@ def cause_of(told: Told, end: Exit, memory_bytes: int | None) -> tuple[Cause, st
         return "TIMEOUT", "The job took longer than it may."
     if end.ended_by == "silence":
         return "TIMEOUT", "The training process gave no sign of life and was ended."
+    if end.ended_by == "frozen":
+        return "LOST", "The training process was frozen and was ended."
     if any(words in end.tail for words in _OUT_OF_MEMORY):
         return "OOM", "The training process ran out of memory."
     if end.code < 0:

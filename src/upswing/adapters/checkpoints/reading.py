@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import PeftModel, get_peft_model_state_dict, set_peft_model_state_dict
 from torch import Tensor
 
 from upswing.adapters.checkpoints.checking import verify
@@ -65,6 +64,12 @@ def restore(
 
 def put_weights(model: Any, weights: dict[str, Tensor], manifest: Manifest) -> None:
     """Give a model the weights of a checkpoint; all of them fit, or `Refused`."""
+    from peft import (  # noqa: PLC0415 - takes seconds, and whoever only reads weights needs none of it
+        PeftModel,
+        get_peft_model_state_dict,
+        set_peft_model_state_dict,
+    )
+
     adapter = isinstance(model, PeftModel)
     if adapter != (manifest.kind == "adapter"):
         raise Refused(f"This is a checkpoint of kind {manifest.kind}, which the model is not.")

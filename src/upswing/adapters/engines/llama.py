@@ -9,6 +9,7 @@ training uses, and the server is given ids.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import shutil
@@ -28,8 +29,12 @@ from upswing.adapters.engines.llama_runner import Runner
 from upswing.adapters.engines.reading import Reader
 from upswing.adapters.gguf.served import Served, served
 from upswing.errors import Conflict, Misuse, Transient
+from upswing.pulse import FROZEN_SECONDS
 from upswing.serve.ports import Piece, Prompt
 from upswing.together import aside
+
+_PLAIN = ("PreTrainedTokenizerFast", "TokenizersBackend")
+"""Tokenizers that are what their file says, and nothing more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,8 @@ class LlamaOptions:
     layer, so where they do not all have a core they get slower by far, not faster."""
     silence: timedelta = timedelta(seconds=120)
     """A process that tells nothing for so long while it should is ended and started anew."""
+    frozen: timedelta = timedelta(seconds=FROZEN_SECONDS)
+    """A process that neither beats nor computes for so long is ended and started anew."""
     patience: timedelta = timedelta(seconds=120)
     """How long a start may take."""
 
@@ -160,7 +167,10 @@ class LlamaEngine:
             threads=options.threads or max(1, (os.cpu_count() or 2) // 2),
             key=secrets.token_hex(16),
         )
-        return Runner(task, silence=options.silence, patience=options.patience, owned=adapter)
+        return Runner(
+            task, silence=options.silence, patience=options.patience, owned=adapter,
+            frozen_seconds=options.frozen.total_seconds(),
+        )  # fmt: skip
 
     def _converted(self, checkpoint: Path) -> Path:
         from upswing.adapters.gguf.lora import convert  # noqa: PLC0415 - brings peft
@@ -179,10 +189,8 @@ class LlamaEngine:
 
 
 def _tokenizer(base: Base, made: Served) -> Any:
-    from transformers import AutoTokenizer  # noqa: PLC0415 - takes seconds
-
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(
+        tokenizer: Any = _class_of(base.folder).from_pretrained(
             base.folder, local_files_only=True, trust_remote_code=False
         )
     except (OSError, ValueError, KeyError) as error:
@@ -190,3 +198,18 @@ def _tokenizer(base: Base, made: Served) -> Any:
     if len(tokenizer) > made.facts.vocabulary:
         raise Misuse(f"The tokenizer of {base.name} knows more tokens than its GGUF file.")
     return tokenizer
+
+
+def _class_of(folder: Path) -> Any:
+    """The class that reads a tokenizer: where it is the plain one, without the seconds that torch takes."""
+    try:
+        told = json.loads((folder / "tokenizer_config.json").read_bytes())
+    except (OSError, ValueError):
+        told = None
+    if isinstance(told, dict) and told.get("tokenizer_class") in _PLAIN:
+        from transformers import PreTrainedTokenizerFast  # noqa: PLC0415 - takes a second
+
+        return PreTrainedTokenizerFast
+    from transformers import AutoTokenizer  # noqa: PLC0415 - brings torch
+
+    return AutoTokenizer

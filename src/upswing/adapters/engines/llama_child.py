@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from upswing.contracts.typed import from_json
+from upswing.pulse import Beats
 
 _BATCH = 256
 """Tokens of a prompt that are read at once; after each such batch it tells how far it is."""
@@ -40,6 +41,7 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def main() -> int:
     """Serve until the parent closes our standard input."""
+    Beats().from_thread()
     line = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     task = from_json(sys.stdin.buffer.readline(), Task)

@@ -19,9 +19,10 @@ import msgspec
 
 from upswing.adapters.engines.llama_child import Task, Told
 from upswing.adapters.engines.llama_http import Broken, Event, Line, Silent, connect, events
-from upswing.adapters.processes import die_with_parent, kill_group
+from upswing.adapters.processes import ended, kill_group, launched
 from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected, Transient
+from upswing.pulse import FROZEN_SECONDS, Pulse
 from upswing.together import aside
 
 log = logging.getLogger(__name__)
@@ -33,12 +34,14 @@ class Runner:
     """A llama.cpp server that is there whenever it is asked, until it is stopped."""
 
     def __init__(
-        self, task: Task, *, silence: timedelta, patience: timedelta, owned: Path | None = None
-    ) -> None:
+        self, task: Task, *, silence: timedelta, patience: timedelta, owned: Path | None = None,
+        frozen_seconds: float = FROZEN_SECONDS,
+    ) -> None:  # fmt: skip
         self._task = task
         self._owned = owned
         """A file that is of no use without it."""
         self._silence, self._patience = silence.total_seconds(), patience.total_seconds()
+        self._frozen = frozen_seconds
         self._seats = asyncio.Semaphore(task.slots)
         self._starting = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
@@ -69,14 +72,22 @@ class Runner:
             if self.pid is None or self._killed:
                 await self._end()
                 self._killed = False
-                self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "upswing.adapters.engines.llama_child",
-                    stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE, preexec_fn=die_with_parent,
-                    start_new_session=True,
-                )  # fmt: skip
-                self._listener = aside(self._listen(self._process), name="words of llama.cpp")
-                self.address = await self._greet(self._process)
+                process = self._process = await self._launched()
+                self._listener = aside(self._listen(process), name="words of llama.cpp")
+                self.address = await self._greet(process)
+
+    async def _launched(self) -> asyncio.subprocess.Process:
+        pulse = Pulse(self._frozen)
+        try:
+            process = await launched(
+                sys.executable, "-m", "upswing.adapters.engines.llama_child", pulse=pulse,
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+        except OSError as error:
+            raise Transient(f"llama.cpp cannot be started: {error}.") from None
+        aside(ended(process, pulse, "llama.cpp"), name="end of llama.cpp")
+        return process
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -14,14 +15,16 @@ from pathlib import Path
 
 from upswing.adapters.nats.health import health_url, is_well
 from upswing.adapters.nats.permissions import server_config
-from upswing.adapters.processes import die_with_parent
+from upswing.adapters.processes import ended, kill_group, launched, relaunched
 from upswing.errors import Misuse, Transient
-from upswing.together import kept
+from upswing.pulse import BEAT_SECONDS, FROZEN_SECONDS, Pulse
+from upswing.together import begin, end, kept
 
 log = logging.getLogger(__name__)
 _CHECK_SECONDS = 5.0
 _ILL_CHECKS = 3
 """In a row: one bad answer may be a busy moment."""
+_ANSWER_SECONDS = 5.0
 _START_SECONDS = 20.0
 """Recovering a large stream takes a while; a healthy start takes a tenth of a second."""
 
@@ -40,10 +43,15 @@ def binary() -> str:
 class EmbeddedServer:
     """A nats-server in the data directory, restarted on the same port when it dies."""
 
-    def __init__(self, folder: Path, passwords: Mapping[str, str], port: int = 0) -> None:
+    def __init__(
+        self, folder: Path, passwords: Mapping[str, str], port: int = 0,
+        *, frozen_seconds: float = FROZEN_SECONDS,
+    ) -> None:  # fmt: skip
         self._folder = folder
         self._passwords = passwords
         self._process: asyncio.subprocess.Process | None = None
+        self._frozen = frozen_seconds
+        self._pulse = Pulse(frozen_seconds)
         self._watch: asyncio.Task[None] | None = None
         self._stopping = False
         self._health, self._health_password = "", secrets.token_urlsafe(32)
@@ -97,16 +105,20 @@ class EmbeddedServer:
         config.write_text(text)
         for old in self._folder.glob("*.ports"):
             old.unlink()
+        self._pulse = Pulse(self._frozen)
         with (self._folder / "nats.log").open("ab") as words:
-            self._process = await asyncio.create_subprocess_exec(
-                    binary(), "-c", str(config), "--ports_file_dir", str(self._folder),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.DEVNULL,
-                    stderr=words,
-                    preexec_fn=die_with_parent,
-                    start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
-                )  # fmt: skip
-        await self._until_ready(self._process)
+            process = await launched(
+                binary(), "-c", str(config), "--ports_file_dir", str(self._folder),
+                pulse=self._pulse, stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL, stderr=words,
+            )  # fmt: skip
+        self._process = process
+        try:
+            await self._until_ready(process)
+        except BaseException:  # whatever it is: what was started is ended, or it keeps the port
+            kill_group(process)
+            await process.wait()
+            raise
 
     async def _until_ready(self, process: asyncio.subprocess.Process) -> None:
         ports = self._folder / f"nats-server_{process.pid}.ports"
@@ -117,10 +129,10 @@ class EmbeddedServer:
             if found := _read_port(ports):
                 self.port, self._health = found, health_url(found, self._health_password)
                 if await asyncio.to_thread(is_well, self._health):
-                    (self._folder / "port").write_text(str(self.port))
+                    with contextlib.suppress(OSError):  # without it, the next start takes any port
+                        (self._folder / "port").write_text(str(self.port))
                     return
             await asyncio.sleep(0.01)
-        process.kill()
         raise Transient(
             f"nats-server was not ready in {_START_SECONDS:.0f} s: {self._last_words()}"
         )
@@ -136,27 +148,31 @@ class EmbeddedServer:
                 code,
                 extra={"action": "nats_restart"},
             )
-            try:
-                await self._launch()
-            except Transient as error:
-                log.error("%s", error, extra={"action": "nats_restart_failed"})  # noqa: TRY400
-                await asyncio.sleep(1)
+            await relaunched(self._launch, "nats-server")
 
     async def _until_it_ends(self, process: asyncio.subprocess.Process) -> int:
-        """Its exit code.
+        """Its exit code; one that runs and is frozen or ill is ended."""
+        beside = [begin(self._listen(), name="beats"), begin(self._check(process), name="health")]
+        try:
+            return await ended(process, self._pulse, "nats-server")
+        finally:
+            await end(beside)
 
-        A server that runs and is ill is ended: after a full disk, say, it stays without JetStream
-        until it is started anew.
-        """
-        ill = 0
+    async def _listen(self) -> None:
+        """It beats by saying who it is to whoever connects."""
         while True:
-            try:
-                return await asyncio.wait_for(process.wait(), _CHECK_SECONDS)
-            except TimeoutError:
-                ill = 0 if await asyncio.to_thread(is_well, self._health) else ill + 1
-            if ill >= _ILL_CHECKS and process.returncode is None:
-                log.warning("nats-server is ill; ending it", extra={"action": "nats_ill"})
-                process.kill()
+            if await _says_who_it_is(self.port):
+                self._pulse.beat()
+            await asyncio.sleep(BEAT_SECONDS)
+
+    async def _check(self, process: asyncio.subprocess.Process) -> None:
+        """After a full disk, say, a server stays without JetStream until it is started anew."""
+        ill = 0
+        while ill < _ILL_CHECKS:
+            await asyncio.sleep(_CHECK_SECONDS)
+            ill = 0 if await asyncio.to_thread(is_well, self._health) else ill + 1
+        log.warning("nats-server is ill; ending it", extra={"action": "nats_ill"})
+        kill_group(process)
 
     def _port_of_last_time(self) -> int:
         """Clients that outlive us find the bus where it was."""
@@ -166,7 +182,10 @@ class EmbeddedServer:
             return 0
 
     def _last_words(self) -> str:
-        lines = (self._folder / "nats.log").read_text(errors="replace").strip().splitlines()
+        try:
+            lines = (self._folder / "nats.log").read_text(errors="replace").strip().splitlines()
+        except OSError as error:
+            return f"its log cannot be read ({error})"
         return lines[-1] if lines else "it said nothing"
 
 
@@ -176,6 +195,21 @@ def _read_port(path: Path) -> int | None:
         return int(json.loads(path.read_text())["nats"][0].rpartition(":")[2])
     except (OSError, ValueError, KeyError, IndexError):
         return None
+
+
+async def _says_who_it_is(port: int) -> bool:
+    """Whether a server speaks first, as the protocol has it; one that is frozen does not."""
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                return bool(await reader.read(1))
+            finally:
+                writer.close()
+    except (TimeoutError, ConnectionError):
+        return False
+    except OSError:  # it is we who cannot ask just now
+        return True
 
 
 def make_folder(folder: Path) -> None:

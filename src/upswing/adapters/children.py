@@ -15,6 +15,7 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 
+from upswing.adapters.environment import child_environment
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Transient
 from upswing.together import aside
@@ -62,7 +63,7 @@ class Child:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable, "-m", self._module,
                     stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                    preexec_fn=die_with_parent, start_new_session=True,
+                    env=child_environment(), preexec_fn=die_with_parent, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
                 raise NotStarted(f"The worker cannot be started: {error}.") from None

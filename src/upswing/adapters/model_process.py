@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import secrets
 import socket
 import sys
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from upswing.adapters.engines.choosing import Wish
+from upswing.adapters.environment import child_environment
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
 from upswing.together import aside, kept
@@ -103,7 +103,7 @@ class ModelProcess:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _launch(self) -> None:
-        known = {**os.environ, "UPSWING_MODEL_SERVER_KEY": self.key, "PYTHONUNBUFFERED": "1"}
+        known = {**child_environment(), "UPSWING_MODEL_SERVER_KEY": self.key, "PYTHONUNBUFFERED": "1"}
         with (self._folder / "model-server.log").open("ab") as words:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "upswing.model_server", *self._words, "--port", str(self.port),

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from upswing.adapters.environment import child_environment
 from upswing.contracts.typed import from_json
 from upswing.demo.heldout import Measured, mean_scores
 from upswing.demo.plan import Plan
@@ -277,7 +278,7 @@ def recall(folder: Path) -> Told:
 async def _worthless(base: str, bases: Path, out: Path, made: datetime) -> str:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "upswing.demo.sabotage", base, str(bases), str(out), made.isoformat(),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=child_environment(),
     )  # fmt: skip
     try:
         async with asyncio.timeout(_MAKING_SECONDS):

@@ -19,6 +19,7 @@ import msgspec
 
 from upswing.adapters.engines.llama_child import Task, Told
 from upswing.adapters.engines.llama_http import Broken, Event, Line, Silent, connect, events
+from upswing.adapters.environment import child_environment
 from upswing.adapters.processes import die_with_parent, kill_group
 from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected, Transient
@@ -72,8 +73,8 @@ class Runner:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable, "-m", "upswing.adapters.engines.llama_child",
                     stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.PIPE, preexec_fn=die_with_parent,
-                    start_new_session=True,
+                    stderr=asyncio.subprocess.PIPE, env=child_environment(),
+                    preexec_fn=die_with_parent, start_new_session=True,
                 )  # fmt: skip
                 self._listener = aside(self._listen(self._process), name="words of llama.cpp")
                 self.address = await self._greet(self._process)

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 
+from upswing.adapters.environment import child_environment
 from upswing.adapters.nats.permissions import server_config
 from upswing.adapters.processes import die_with_parent
 from upswing.errors import Misuse, Transient
@@ -102,6 +103,7 @@ class EmbeddedServer:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=words,
+                    env=child_environment(),
                     preexec_fn=die_with_parent,
                     start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
                 )  # fmt: skip

@@ -19,9 +19,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from upswing.adapters.listening import bound
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.contracts.topics import ROLES
+from upswing.contracts.typed import from_json
 from upswing.errors import Misuse
 
 _PREFIXES = {
@@ -119,9 +122,19 @@ def write_private(path: Path, text: str) -> None:
 
 def read_running(folder: Path) -> Running | None:
     """How to reach the loop of this directory, if one runs."""
+    running = last_running(folder)
     try:
-        running = Running(**json.loads((folder / "running.json").read_text()))
+        if running is None or running.pid <= 0:
+            return None
         os.kill(running.pid, 0)
-    except (OSError, ValueError, TypeError):
+    except (OSError, OverflowError):
         return None
     return running
+
+
+def last_running(folder: Path) -> Running | None:
+    """How to reach the loop that last said so; None when none did, or what it said is damaged."""
+    try:
+        return from_json((folder / "running.json").read_bytes(), Running)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

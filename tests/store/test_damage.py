@@ -141,7 +141,7 @@ async def test_no_flip_in_a_killed_store_changes_what_is_served(tmp_path, tries)
         finally:
             store.close()
         assert all(before.get(key) == row.admitted.body for key, row in served.items())
-        assert all(before[key] == body for key, body in bodies.items())
+        assert all(body in {before[key], b""} for key, body in bodies.items())
 
 
 async def test_the_log_that_is_lost_or_cut_is_noticed(tmp_path):
@@ -190,7 +190,7 @@ async def test_a_row_whose_content_is_not_what_was_stored_is_set_aside_by_whoeve
     assert list(await read_all(store)) == [good.trajectory_id]
     assert [entry.payload for entry in await store.outbox()] == [good.body]
     (some,) = [x async for x in DataSets(store.database).bodies([good.trajectory_id, bad.trajectory_id])]  # fmt: skip
-    assert dict(some) == {good.trajectory_id: good.body}
+    assert dict(some) == {good.trajectory_id: good.body, bad.trajectory_id: b""}
     told = [row.error.detail for row in store.database.aside.waiting()]
     assert any("the hash differs" in each for each in told)
 

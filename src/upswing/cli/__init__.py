@@ -82,6 +82,7 @@ def _loop(command: Command) -> None:
     )  # fmt: skip
     command("status", "loop:status", "Count what the loop has.")
     command("doctor", "doctor:doctor", "Check a set-up and say what to do.")
+    command("repair", "repair:repair", "Rebuild a damaged store and say what is lost.")
     demo.commands(command)
 
 

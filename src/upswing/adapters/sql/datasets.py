@@ -73,11 +73,13 @@ class DataSets:
         )
 
     async def bodies(self, trajectory_ids: Sequence[str]) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """(id, body) of those that are stored, some at a time."""
+        """(id, body) of those that are stored, some at a time; no body: it is not what was stored."""
         for ids in _chunks(trajectory_ids):
             asking = _asking(_BODIES.format(ids=_marks(ids)), tuple(ids))
             rows = await self._database.read(asking)
-            yield self._database.aside.sound(STAGE, "trajectories", rows, _body)
+            found = self._database.aside.sound(STAGE, "trajectories", rows, _body)
+            spoilt = {row[0] for row in rows} - {name for name, _ in found}
+            yield found + [(name, b"") for name in spoilt]
 
     async def demonstrations(self) -> dict[str, str]:
         """Trajectory → what somebody who may say so showed to be right; the newest word counts."""

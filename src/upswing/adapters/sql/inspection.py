@@ -53,6 +53,8 @@ class Inspection:
 
     def _check(self, deadline: float | None) -> bool:
         """Whether it came to its end."""
+        if self._over(deadline):
+            return False
         path = self._folder / DATABASE
         uri = f"{path.as_uri()}?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:

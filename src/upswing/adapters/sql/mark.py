@@ -8,6 +8,8 @@
 |             |                                | older copy, an empty or missing database                |
 | `seal`      | when the loop stops in order   | any byte of the database that changed while it stood     |
 |             |                                | still; the sha256 of the file                           |
+| `streams`   | likewise                       | files of the embedded bus that changed: told in the log, |
+|             |                                | since the bus serves no message whose checksum is wrong |
 | `check`     | always                         | damage of this file itself                              |
 
 Sequence numbers come from SQLite's own counters, which never go back, so nothing is added to a commit.
@@ -41,6 +43,7 @@ SECONDS = 1.0
 """How far the mark may lag behind what was acknowledged."""
 SEALED_BYTES = 512 * 1024 * 1024
 """Of a database that is sealed: hashing more would keep a stop and a start waiting for seconds."""
+_STREAMS = Path("nats") / "jetstream"
 _SEQUENCES = "SELECT name, seq FROM sqlite_sequence"
 
 
@@ -51,12 +54,15 @@ class Mark:
     sequences: Mapping[str, int] = field(default_factory=dict)
     """Table → the last number that it gave out."""
     seal: str | None = None
+    streams: Mapping[str, str] = field(default_factory=dict)
+    """File of the embedded bus → its sha256."""
 
 
 class _Written(msgspec.Struct, forbid_unknown_fields=True):
     sequences: dict[str, int]
     seal: str | None
     check: str
+    streams: dict[str, str] = {}
 
 
 def read_mark(folder: Path) -> Mark | None:
@@ -68,7 +74,7 @@ def read_mark(folder: Path) -> Mark | None:
         told = from_json(path.read_bytes(), _Written)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _damaged(folder, f"{FILE} is damaged") from None
-    mark = Mark(told.sequences, told.seal)
+    mark = Mark(told.sequences, told.seal, told.streams)
     if told.check != _check(mark):
         raise _damaged(folder, f"{FILE} is damaged")
     return mark
@@ -122,6 +128,7 @@ def begin(folder: Path) -> None:
             found = sequences_of(first)
     if mark is not None:
         check_sequences(folder, mark, found)
+        _tell_streams(folder, mark)
     write_mark(folder, Mark(found))
 
 
@@ -143,9 +150,28 @@ def end(folder: Path) -> None:
         with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True)) as connection:
             found = sequences_of(connection)
         sealed = alone and path.stat().st_size <= SEALED_BYTES
-        write_mark(folder, Mark(found, _digest(path) if sealed else None))
+        write_mark(folder, Mark(found, _digest(path) if sealed else None, _streams(folder)))
     except (OSError, sqlite3.Error, Damaged) as error:
         log.warning("the store is not sealed: %s", error, extra={"action": "no_seal"})
+
+
+def _streams(folder: Path) -> dict[str, str]:
+    """The embedded bus's files, unless they are too many to be read at every start."""
+    root = folder / _STREAMS
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    if sum(path.stat().st_size for path in files) > SEALED_BYTES:
+        return {}
+    return {str(path.relative_to(root)): _digest(path) for path in files}
+
+
+def _tell_streams(folder: Path, mark: Mark) -> None:
+    if not mark.streams or (found := _streams(folder)) == mark.streams:
+        return
+    changed = sorted(name for name, _ in mark.streams.items() ^ found.items())
+    log.error(
+        "files of the bus changed while no loop ran: %s; what they held and nobody had stored yet may be lost",
+        ", ".join(dict.fromkeys(changed[:5])), extra={"action": "alert"},
+    )  # fmt: skip
 
 
 class Marker:
@@ -180,7 +206,11 @@ def _counted(rows: list[tuple[Any, ...]]) -> dict[str, int]:
 
 
 def _plain(mark: Mark) -> dict[str, Any]:
-    return {"sequences": dict(mark.sequences), "seal": mark.seal}
+    return {
+        "sequences": dict(mark.sequences),
+        "seal": mark.seal,
+        "streams": dict(mark.streams),
+    }
 
 
 def _check(mark: Mark) -> str:

@@ -67,10 +67,11 @@ def test_every_flipped_bit_and_every_cut_of_the_secrets_file_is_found(tmp_path):
         ):
             path.write_bytes(spoilt)
             try:
-                assert read_secrets(tmp_path) == sound, "only white space was hit"
+                found = read_secrets(tmp_path)
             except Misuse as error:
-                assert "is damaged" in str(error)
-                assert path.read_bytes() == spoilt, "nothing is written over it"
+                found = str(error)
+            assert found == sound or "is damaged" in found, "or only white space was hit"
+            assert path.read_bytes() == spoilt, "nothing is written over it"
             path.write_bytes(whole)
 
 

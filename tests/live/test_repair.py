@@ -113,7 +113,7 @@ async def test_a_lost_database_is_refused_and_comes_back_from_the_streams(data, 
 
         await until(told)
     (data / DATABASE).unlink()
-    with pytest.raises(Damaged, match="upswing.db is missing"):
+    with pytest.raises(Damaged, match=r"upswing\.db is missing"):
         async with running_loop(data):
             pass
     report = await in_thread(repaired, data, capsys, code=0)

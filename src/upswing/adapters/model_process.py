@@ -103,7 +103,11 @@ class ModelProcess:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _launch(self) -> None:
-        known = {**child_environment(), "UPSWING_MODEL_SERVER_KEY": self.key, "PYTHONUNBUFFERED": "1"}
+        known = {
+            **child_environment(),
+            "UPSWING_MODEL_SERVER_KEY": self.key,
+            "PYTHONUNBUFFERED": "1",
+        }
         with (self._folder / "model-server.log").open("ab") as words:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "upswing.model_server", *self._words, "--port", str(self.port),

@@ -203,7 +203,9 @@ def _access(command: Command) -> None:
     keys = command("keys", "access:keys", "List, make and revoke API keys.")
     keys.add_argument("action", nargs="?", choices=("list", "add", "revoke"), default="list")
     keys.add_argument("name", nargs="?", help="the name of a new key, or the id of one to revoke")
-    keys.add_argument("--scope", choices=("agent", "operator", "reader", "gateway"), default="agent")
+    keys.add_argument(
+        "--scope", choices=("agent", "operator", "reader", "gateway"), default="agent"
+    )
     for name, about in (
         ("optout", "Stop recording a user."),
         ("optin", "Record a user again."),

@@ -1,8 +1,8 @@
 """What is left of a damaged data directory? `upswing repair` rebuilds the store and says what is lost.
 
-    the database's sound rows ─┐
-    the archive's lines ───────┼─▶ a new database, in the place of the old one, which is kept beside it
-    the streams' messages ─────┘
+the database's sound rows ─┐
+the archive's lines ───────┼─▶ a new database, in the place of the old one, which is kept beside it
+the streams' messages ─────┘
 """
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ async def _refill(folder: Path, report: Report) -> None:
 class _Taking:
     """Takes copies of what was stored once, each through the one admission."""
 
-    def __init__(
-        self, store: SqlStore, redactor: Redactor, limits: Limits, report: Report
-    ) -> None:
+    def __init__(self, store: SqlStore, redactor: Redactor, limits: Limits, report: Report) -> None:
         self._store, self._redactor, self._limits, self._report = store, redactor, limits, report
 
     async def archive(self, archive: Any) -> None:
@@ -178,9 +176,7 @@ class _Taking:
         except Rejected:
             counts["refused"] += 1
             return
-        taken = await self._store.take(
-            row, door=DOOR, now=now(), stream_seq=None, announce=False
-        )
+        taken = await self._store.take(row, door=DOOR, now=now(), stream_seq=None, announce=False)
         counts[taken.name.lower()] += 1
         self._report.names.discard(row.trajectory_id)
 
@@ -242,5 +238,7 @@ def _lines(report: Report) -> list[str]:
         lines.append(f"Not found again: {', '.join(sorted(report.names)[:20])}.")
     lines += report.trouble
     if report.aside:
-        lines.append(f"The damaged database is kept in {report.aside}; delete it when nobody needs it.")
+        lines.append(
+            f"The damaged database is kept in {report.aside}; delete it when nobody needs it."
+        )
     return lines

@@ -26,7 +26,7 @@ from upswing.contracts.typed import from_json
 from upswing.demo.heldout import Measured, mean_scores
 from upswing.demo.plan import Plan
 from upswing.demo.watch_service import Watch
-from upswing.errors import Transient
+from upswing.errors import Misuse, Transient
 from upswing.ports import Job, ModelRow
 from upswing.runtime import Loop
 from upswing.worlds.crowd_service import Crowd
@@ -272,7 +272,12 @@ def remember(folder: Path, story: Story) -> None:
 
 def recall(folder: Path) -> Told:
     path = folder / "progress.json"
-    return from_json(path.read_bytes(), Told) if path.exists() else Told()
+    if not path.exists():
+        return Told()
+    try:
+        return from_json(path.read_bytes(), Told)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Misuse(f"{path} is damaged: delete it to begin the counts anew.") from None
 
 
 async def _worthless(base: str, bases: Path, out: Path, made: datetime) -> str:

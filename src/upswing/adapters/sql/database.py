@@ -92,7 +92,10 @@ class Tx:
 
     def _run(self, sql: str, params: tuple[object, ...]) -> Any:
         if not self.postgres:
-            return self._connection.execute(sql, params)
+            try:
+                return self._connection.execute(sql, params)
+            except UnicodeDecodeError as error:  # SQLite's own message quotes rubbish
+                raise sqlite3.DatabaseError("database disk image is malformed") from error
         # PostgreSQL's texts cannot hold a null character; a message's own bytes still do.
         clean = tuple(p.replace("\0", "\ufffd") if isinstance(p, str) else p for p in params)
         return self._connection.execute(_for_postgres(sql), clean)

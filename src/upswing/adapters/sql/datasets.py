@@ -34,7 +34,9 @@ _SCORED = (
     "total, raw_total, verified, pnl, judge_score, reported, feedback FROM scored "
     "WHERE trajectory_id IN ({ids})"
 )
-_BODIES = "SELECT trajectory_id, body, content_hash FROM trajectories WHERE trajectory_id IN ({ids})"
+_BODIES = (
+    "SELECT trajectory_id, body, content_hash FROM trajectories WHERE trajectory_id IN ({ids})"
+)
 SHOWING = frozenset({"demonstration", "correction"})
 """Words of users whose comment is what would have been right."""
 _SHOWN = (

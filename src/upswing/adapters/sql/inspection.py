@@ -1,9 +1,9 @@
 """Is the database sound? SQLite's own check at the start, and every row's hash behind it.
 
-    start ──▶ integrity_check, a second at most ──▶ sound: go on
-                     │                          └─▶ damaged: refuse, one sentence
-                     └─▶ not done: the loop starts, and the check goes on beside it
-    then  ──▶ trajectories and feedback, some at a time: one whose content is not what its hash says is set aside
+start ──▶ integrity_check, a second at most ──▶ sound: go on
+                 │                          └─▶ damaged: refuse, one sentence
+                 └─▶ not done: the loop starts, and the check goes on beside it
+then  ──▶ trajectories and feedback, some at a time: one whose content is not what its hash says is set aside
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Inspection:
                 if self._over(deadline):
                     return False
                 raise _damaged(self._folder, str(error)) from None
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 raise _damaged(self._folder, str(error)) from None
         if rows != [("ok",)]:
             raise _damaged(self._folder, str(rows[0][0]) if rows else "it says nothing")

@@ -138,6 +138,8 @@ def sequences_of(connection: sqlite3.Connection) -> dict[str, int]:
         rows = connection.execute(_SEQUENCES).fetchall()
     except sqlite3.OperationalError:  # no table that counts was made yet
         return {}
+    except UnicodeDecodeError:  # SQLite's own message quotes rubbish
+        raise Damaged("The store's file is damaged: run `upswing repair`.") from None
     return _counted(rows)
 
 

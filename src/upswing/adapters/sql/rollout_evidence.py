@@ -23,9 +23,7 @@ from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenC
 
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
-_FEEDBACK = (
-    "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, content_hash FROM feedback"
-)
+_FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, content_hash FROM feedback"
 _EARLIER = "SELECT body, user_id, trusted, content_hash FROM feedback WHERE seq < ?"
 _SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'nats'"
 """A gateway records by the bus: what comes by HTTP only says that it was one."""

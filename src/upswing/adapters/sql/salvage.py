@@ -24,6 +24,8 @@ from upswing.errors import Rejected
 _HASHED = {"trajectories": "trajectory_id", "feedback": "feedback_id"}
 """Tables whose rows say what their content is; and their names."""
 _ROWS = 500
+_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""The second when SQLite's own message quotes rubbish."""
 _NAMES = 1000
 """Of lost rows that are remembered."""
 
@@ -73,7 +75,7 @@ def _copy(table: str, old: sqlite3.Connection, new: sqlite3.Connection, done: Sa
     try:
         columns = _shared(table, old, new)
         lowest, highest = old.execute(f"SELECT MIN(rowid), MAX(rowid) FROM {table}").fetchone()
-    except sqlite3.DatabaseError:
+    except _DAMAGE:
         done.tables.append(table)
         return
     if lowest is None or not columns:
@@ -105,7 +107,7 @@ def _rows(
         low, high = spans.pop()
         try:
             rows = old.execute(sql, (low, high, _ROWS)).fetchall()
-        except sqlite3.DatabaseError:
+        except _DAMAGE:
             if low == high:
                 done.lost[table] += 1
                 continue

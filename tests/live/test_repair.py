@@ -88,7 +88,8 @@ async def test_a_damaged_mark_and_lost_numbers_are_mended_and_numbers_are_not_gi
     write_mark(tmp_path, Mark({**mark.sequences, "trajectories": 40}))
     with pytest.raises(Damaged, match="trajectories end at 4 of 40"):
         open_store(tmp_path)
-    await in_thread(repaired, tmp_path, capsys, code=0)
+    told = await in_thread(repaired, tmp_path, capsys, code=1)
+    assert told["missing_numbers"] == {"trajectories": [4, 40]}
     store = await reopened(tmp_path)
     row = admitted()
     await store.take(row, door="http", now=NOW, stream_seq=None, announce=False)
@@ -116,7 +117,8 @@ async def test_a_lost_database_is_refused_and_comes_back_from_the_streams(data, 
     with pytest.raises(Damaged, match=r"upswing\.db is missing"):
         async with running_loop(data):
             pass
-    report = await in_thread(repaired, data, capsys, code=0)
+    report = await in_thread(repaired, data, capsys, code=1)
+    assert report["missing_numbers"]["trajectories"] == [0, 5]
     assert report["from_streams"]["stored"] == 5
     async with (
         running_loop(data) as loop,

@@ -41,6 +41,8 @@ class Report:
     tables: list[str]
     names: set[str]
     aside: str
+    gaps: dict[str, tuple[int, int]]
+    """Table → the last number that is known of, and the last one that was given out."""
     archive: Counter[str] = field(default_factory=Counter)
     streams: Counter[str] = field(default_factory=Counter)
     trouble: list[str] = field(default_factory=list)
@@ -50,7 +52,7 @@ class Report:
             "kept": self.kept, "lost": self.lost, "unreadable_tables": self.tables,
             "lost_ids": sorted(self.names), "damaged_copy": self.aside,
             "from_archive": dict(self.archive), "from_streams": dict(self.streams),
-            "trouble": self.trouble,
+            "trouble": self.trouble, "missing_numbers": {t: list(g) for t, g in self.gaps.items()},
         }  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def repair(arguments: argparse.Namespace) -> int:
         print(json.dumps(report.told(), indent=2))
     else:
         print("\n".join(_lines(report)))
-    return 1 if report.lost or report.tables or report.names or report.trouble else 0
+    return 1 if report.lost or report.tables or report.gaps or report.trouble else 0
 
 
 def rebuild(folder: Path) -> Report:
@@ -90,7 +92,7 @@ def rebuild(folder: Path) -> Report:
 
 
 def _reported(found: Salvage, aside: str) -> Report:
-    return Report(dict(found.kept), dict(found.lost), found.tables, found.names, aside)
+    return Report(dict(found.kept), dict(found.lost), found.tables, found.names, aside, found.gaps)
 
 
 def _sequences(folder: Path) -> dict[str, int]:
@@ -233,6 +235,10 @@ def _lines(report: Report) -> list[str]:
         if counts:
             lines.append(f"From the {name}: {counts['stored']} restored, {counts['known']} known.")
     lines += [f"Lost of {table}: {count} rows." for table, count in sorted(report.lost.items())]
+    lines += [
+        f"Missing of {table}: the numbers from {has + 1} to {had}, but for what was restored above."
+        for table, (has, had) in sorted(report.gaps.items())
+    ]
     lines += [f"Lost: all of {table}, which cannot be read." for table in report.tables]
     if report.names:
         lines.append(f"Not found again: {', '.join(sorted(report.names)[:20])}.")

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from upswing.adapters.sql.database import Row, Tx, blob_of, connect_sqlite
+from upswing.adapters.sql.mark import sequences_of
 from upswing.adapters.sql.schema import migrate
 from upswing.aside import Aside
-from upswing.errors import Rejected
+from upswing.errors import Damaged, Rejected
 
 _HASHED = {"trajectories": "trajectory_id", "feedback": "feedback_id"}
 """Tables whose rows say what their content is; and their names."""
@@ -41,6 +42,8 @@ class Salvage:
     """Ids of rows whose content is not what was stored."""
     tables: list[str] = field(default_factory=list)
     """Tables of which nothing can be read."""
+    gaps: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Table → the last number that it knows of, and the last one that was given out."""
 
 
 def salvage(source: Path, target: Path, sequences: Mapping[str, int]) -> Salvage:
@@ -51,10 +54,17 @@ def salvage(source: Path, target: Path, sequences: Mapping[str, int]) -> Salvage
         new.execute("PRAGMA journal_mode=DELETE")
         new.execute("BEGIN")
         migrate(Tx(new, postgres=False, aside=Aside()), "sqlite")
+        last: dict[str, int] = {}
         if source.exists() and source.stat().st_size:
             with contextlib.closing(_opened(source)) as old:
+                last = _last(old)
                 for table in _tables(new):
                     _copy(table, old, new, done)
+        done.gaps = {
+            table: (last.get(table, 0), had)
+            for table, had in sequences.items()
+            if last.get(table, 0) < had and table != "outbox"  # what waited there was sent
+        }
         _count_on(new, sequences)
         new.execute("COMMIT")
     return done
@@ -64,6 +74,13 @@ def _opened(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     return connection
+
+
+def _last(old: sqlite3.Connection) -> dict[str, int]:
+    try:
+        return sequences_of(old)
+    except (*_DAMAGE, Damaged):
+        return {}
 
 
 def _tables(new: sqlite3.Connection) -> list[str]:

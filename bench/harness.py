@@ -200,7 +200,7 @@ def _when_healthy(process: subprocess.Popen[bytes], data: Path, log: Path) -> Se
     reason = "it never answered"
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            info = _upswing_json(data, "info")
+            info = _upswing_json(data, "info", "--show-secrets")
             with urllib.request.urlopen(f"{info['http_url']}/health", timeout=2):
                 return Service(process, data, info["http_url"], info["key"])
         except (OSError, ValueError, KeyError, TypeError, PeerError) as error:

@@ -28,7 +28,7 @@ from upswing.gateway.worker import redactor_of
 from upswing.gateway_runtime import GatewayProcess
 from upswing.logs import set_up_logging
 from upswing.pulse import Beats
-from upswing.running import read_running
+from upswing.running import known_secrets, read_running
 from upswing.together import begin, end
 
 log = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ def _told(arguments: argparse.Namespace, folder: Path | None) -> Told:
     if folder is None:
         return Told(arguments.nats_url, arguments.loop_url)
     running = _read(folder / "running.json") if read_running(folder) else {}
-    return Told(arguments.nats_url, arguments.loop_url, running, _read(folder / "secrets.json"))
+    return Told(arguments.nats_url, arguments.loop_url, running, known_secrets(folder))
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -3,7 +3,9 @@
 | file           | holds                                      | mode |
 |----------------|--------------------------------------------|------|
 | `running.json` | how to reach the loop, while it runs       | 600  |
-| `secrets.json` | the operator's key, the gateway's client key and admin token, the bus's passwords | 600 |
+| `secrets.json` | the operator's key, the gateway's client key and admin token, the key with which our own gateway asks the loop, the bus's passwords | 600 |
+
+`secrets.json` ends with a checksum of the rest: a key with a flipped bit would be a new key.
 """
 
 from __future__ import annotations
@@ -13,14 +15,27 @@ import os
 import secrets
 import socket
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from upswing.adapters.listening import bound
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.contracts.topics import ROLES
+from upswing.contracts.typed import from_json
+from upswing.errors import Misuse
 
-_PREFIXES = {"key": "up_", "gateway_key": "gw_", "admin_token": "adm_"}
+_PREFIXES = {
+    "key": "up_", "gateway_key": "gw_", "admin_token": "adm_", "gateway_loop_key": "gwl_",
+}  # fmt: skip
 """How a credential of ours begins, so that it is told from others."""
+_CHECK = "check"
+_BEFORE_CHECKS = {"key", "gateway_key", "admin_token"} | {
+    f"nats_{role}" for role in (OPERATOR, *ROLES)
+}
+"""What a file may hold that an older version wrote, without a checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +64,49 @@ def listen(host: str, port: int) -> socket.socket:
 def read_secrets(folder: Path) -> dict[str, str]:
     """The credentials of this data directory, made at first start.
 
-    One that an older version did not know of is made when it is missed.
+    One that an older version did not know of is made when it is missed. `Misuse` when the file is damaged.
     """
     path = folder / "secrets.json"
-    known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+    known = known_secrets(folder)
     wanted = [*_PREFIXES, *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
     if missing := [name for name in wanted if name not in known]:
         known |= {name: _PREFIXES.get(name, "") + secrets.token_urlsafe(32) for name in missing}
-        write_private(path, json.dumps(known, indent=2))
+    if missing or not _has_check(path):
+        write_private(path, json.dumps({**known, _CHECK: _checksum(known)}, indent=2))
     return known
+
+
+def known_secrets(folder: Path) -> dict[str, str]:
+    """What `secrets.json` holds, without its checksum; nothing when there is none."""
+    path = folder / "secrets.json"
+    if not path.exists():
+        return {}
+    try:
+        tree: Any = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        tree = None
+    if not isinstance(tree, dict) or not all(isinstance(v, str) and v for v in tree.values()):
+        raise _damaged(path)
+    check = tree.pop(_CHECK, None)
+    sound = tree.keys() <= _BEFORE_CHECKS if check is None else check == _checksum(tree)
+    if not sound:
+        raise _damaged(path)
+    return tree
+
+
+def _damaged(path: Path) -> Misuse:
+    return Misuse(
+        f"{path} is damaged: put a copy of it back, or delete it to have new keys made at the next "
+        "start; the old ones then work no more."
+    )
+
+
+def _has_check(path: Path) -> bool:
+    return path.exists() and _CHECK in json.loads(path.read_bytes())
+
+
+def _checksum(known: dict[str, str]) -> str:
+    return sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 def write_private(path: Path, text: str) -> None:
@@ -73,9 +122,19 @@ def write_private(path: Path, text: str) -> None:
 
 def read_running(folder: Path) -> Running | None:
     """How to reach the loop of this directory, if one runs."""
+    running = last_running(folder)
     try:
-        running = Running(**json.loads((folder / "running.json").read_text()))
+        if running is None or running.pid <= 0:
+            return None
         os.kill(running.pid, 0)
-    except (OSError, ValueError, TypeError):
+    except (OSError, OverflowError):
         return None
     return running
+
+
+def last_running(folder: Path) -> Running | None:
+    """How to reach the loop that last said so; None when none did, or what it said is damaged."""
+    try:
+        return from_json((folder / "running.json").read_bytes(), Running)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

@@ -31,8 +31,10 @@ from upswing.adapters.nats.traffic import make_buckets
 from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.decisions import Decisions
 from upswing.adapters.sql.episodes import Episodes
+from upswing.adapters.sql.inspection import Inspection
 from upswing.adapters.sql.jobs import Jobs
-from upswing.adapters.sql.keys import Keys
+from upswing.adapters.sql.keys import OPERATOR_ID, Keys
+from upswing.adapters.sql.mark import Marker
 from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
@@ -150,22 +152,17 @@ class Loop:
         self._refuse_weak_key(key)
         self.store = open_store(self.folder, self._surroundings.database_url)
         self._exits.callback(self.store.close)
+        await self._inspect()
         await self.store.prepare()
         await self._keep_time()
         self.users, self.keys = Users(self.store.database), Keys(self.store.database)
         await self.users.load()
-        await self.keys.add(
-            "operator", "made at first start", "operator", secret["key"], self._clock()
-        )
-        if self._surroundings.api_key:
-            await self.keys.add(
-                f"env-{self._new_id()}", "AGENTGYM_RL_API_KEY", "operator", key, self._clock()
-            )
+        await self._know_keys(secret)
         self._prepare_burials()
         nats_urls = await self._start_bus(secret)
         await self._wire()
         http_url = await self._serve()
-        gateway_url = await self._open_gateway(http_url, key, nats_urls)
+        gateway_url = await self._open_gateway(http_url, secret["gateway_loop_key"], nats_urls)
         running = Running(
             os.getpid(),
             http_url,
@@ -178,6 +175,22 @@ class Loop:
         )
         self._announce(running)
         return running
+
+    async def _inspect(self) -> None:
+        """A damaged store is not written to; where it is too large to be looked through now, it is later."""
+        self._inspection: Inspection | None = None
+        if self.store.folder is not None:
+            self._inspection = Inspection(self.folder, self.store.database)
+            await self._inspection.begin()
+
+    async def _know_keys(self, secret: Mapping[str, str]) -> None:
+        """Our own keys, as `secrets.json` and the environment say them now."""
+        at = self._clock()
+        await self.keys.own(OPERATOR_ID, "made at first start", "operator", secret["key"], at)
+        await self.keys.own(
+            "gateway", "the loop's own gateway", "gateway", secret["gateway_loop_key"], at
+        )
+        await self.keys.from_outside(f"env-{self._new_id()}", self._surroundings.api_key, at)
 
     def _prepare_burials(self) -> None:
         """What any part cannot read becomes a dead letter, a count and a word in the log."""
@@ -417,6 +430,9 @@ class Loop:
             burial=self.burial, failed=self._aside_metrics.round,
         )  # fmt: skip
         self._run("upkeep", self.upkeep.run)
+        if self._inspection:
+            self._run("mark", Marker(self.folder, self.store.database).run)
+            self._run("inspection", self._inspection.run)
 
     async def _serve(self) -> str:
         operations = Operations(

@@ -41,10 +41,20 @@ def test_help_loads_nothing_heavy():
 
 
 def test_info_says_how_to_reach_the_loop(running):
-    info = told(cli("info", "--json", data=running.data))
+    info = told(cli("info", "--json", "--show-secrets", data=running.data))
     assert set(info) >= {"nats_url", "http_url", "gateway_url", "key", "data"}
     assert info["nats_url"].startswith("nats://operator:")
     assert "http_url" in cli("info", data=running.data).stdout.decode()
+
+
+def test_no_key_is_printed_where_others_may_read_it(running):
+    secrets = json.loads((running.data / "secrets.json").read_text())
+    said = running.log.read_text()
+    said += cli("info", data=running.data).stdout.decode()
+    said += cli("info", "--json", data=running.data).stdout.decode()
+    assert "--show-secrets" in said
+    assert [name for name, value in secrets.items() if value in said] == []
+    assert secrets["key"] in cli("info", "--show-secrets", data=running.data).stdout.decode()
 
 
 def test_files_with_secrets_are_for_their_owner_only(running):

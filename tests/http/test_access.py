@@ -5,7 +5,8 @@ from tests.support import Client, Process, files_with, small
 
 pytestmark = pytest.mark.live
 
-AGENT, READER, OPERATOR = "agent", "reader", "operator"
+AGENT, READER, OPERATOR, GATEWAY = "agent", "reader", "operator", "gateway"
+SCOPES = (AGENT, READER, OPERATOR, GATEWAY)
 MAY = {
     "GET /health": None,
     "GET /metrics": None,
@@ -25,7 +26,7 @@ MAY = {
     "GET /v1/dead/{dead_id}": {READER, OPERATOR},
     "POST /v1/dead/{dead_id}/replay": {OPERATOR},
     "GET /v1/keys": {OPERATOR},
-    "GET /v1/keys/hashes": {OPERATOR},
+    "GET /v1/keys/hashes": {OPERATOR, GATEWAY},
     "POST /v1/keys": {OPERATOR},
     "DELETE /v1/keys/{key_id}": {OPERATOR},
     "PUT /v1/optouts/{user}": {OPERATOR},
@@ -47,7 +48,7 @@ MAY = {
 async def make_keys(client):
     """A working key of every scope, and one that was revoked."""
     made = {}
-    for scope in (AGENT, READER, OPERATOR, "revoked"):
+    for scope in (AGENT, READER, OPERATOR, GATEWAY, "revoked"):
         wish = {"name": scope, "scope": scope if scope != "revoked" else OPERATOR}
         status, answer = await client("POST", "/v1/keys", wish)
         assert status == 201
@@ -96,7 +97,7 @@ async def test_the_document_and_this_table_name_the_same_endpoints(client):
     for endpoint, scopes in MAY.items():
         said = operations[endpoint].get("description", "")
         assert bool(operations[endpoint].get("security")) == (scopes is not None), endpoint
-        assert (scopes or set()) == {scope for scope in (AGENT, READER, OPERATOR) if scope in said}
+        assert (scopes or set()) == {scope for scope in SCOPES if scope in said}
 
 
 @pytest.mark.parametrize("endpoint", MAY)
@@ -106,7 +107,7 @@ async def test_a_key_opens_what_the_table_says(endpoint, shared_client):
     answers = {}
     for name, key in {
         "none": None, "unknown": "up_" + "x" * 43, "empty": " ", "operator": keys[OPERATOR],
-        "revoked": keys["revoked"], AGENT: keys[AGENT], READER: keys[READER],
+        "revoked": keys["revoked"], AGENT: keys[AGENT], READER: keys[READER], GATEWAY: keys[GATEWAY],
     }.items():  # fmt: skip
         answers[name] = (await shared_client(method, path, key=key))[0]
     if MAY[endpoint] is None:

@@ -56,7 +56,7 @@ async def test_an_agent_of_ones_own_gets_its_second_promoted_version(tmp_path, b
         )  # fmt: skip
     try:
         await until((data / "running.json").exists, 180, "the loop did not start")
-        info = json.loads(cli("info", "--json", data=data).stdout)
+        info = json.loads(cli("info", "--json", "--show-secrets", data=data).stdout)
         gateway = {
             "OPENAI_BASE_URL": f"{info['gateway_url']}/v1", "OPENAI_API_KEY": info["gateway_key"],
         }  # fmt: skip

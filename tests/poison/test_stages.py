@@ -3,6 +3,7 @@
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 
 import msgspec
 import pytest
@@ -86,10 +87,15 @@ def admitted(document=None):
     return admit(raw(document or trajectory()), REDACTOR, Limits()).admitted
 
 
+def hashed(body):
+    """So that the hash fits: it is the content that a stage stumbles over."""
+    return sha256(body).digest()
+
+
 async def fill(store, sound=12, bodies=BODIES, now=NOW):
     """Sound trajectories among poisoned ones; the ids of the sound ones."""
     good = [admitted() for _ in range(sound)]
-    bad = [replace(admitted(), body=body, content_hash=uuid.uuid4().bytes * 2) for body in bodies]
+    bad = [replace(admitted(), body=body, content_hash=hashed(body)) for body in bodies]
     for each in between(good, bad):
         await store.take(each, door="nats", now=now, stream_seq=None, announce=False)
     return [each.trajectory_id for each in good]
@@ -146,7 +152,7 @@ async def test_poisoned_words_leave_the_reward_to_the_others(store, burial):
     await rounds(stage)
     for body in between([word.body] * 3, WORDS):
         key = str(uuid.uuid4())
-        each = replace(word, feedback_id=key, body=body, content_hash=uuid.uuid4().bytes)
+        each = replace(word, feedback_id=key, body=body, content_hash=hashed(body))
         await store.take_feedback(each, now=NOW, announce=False)
     await rounds(stage)
     reward = await Rewards(store.database).newest(row.trajectory_id)
@@ -206,15 +212,15 @@ async def test_a_trajectory_that_was_set_aside_is_scored_once_its_row_is_mended(
     sound = await fill(store, sound=3, bodies=())
     key = sound[1]
     (body,) = [(await store.trajectory(key)).admitted.body]
-    change = "UPDATE trajectories SET body = ? WHERE trajectory_id = ?"
-    await execute(store, change, b"\xff", key)
+    change = "UPDATE trajectories SET body = ?, content_hash = ? WHERE trajectory_id = ?"
+    await execute(store, change, b"\xff", hashed(b"\xff"), key)
     stage = rewarder(store, burial)
     await rounds(stage)
     rewards = Rewards(store.database)
     assert await rewards.newest(key) is None
     with pytest.raises(Rejected):
         await stage.again(key)
-    await execute(store, change, body, key)
+    await execute(store, change, body, hashed(body), key)
     assert await stage.again(key)
     assert await rewards.newest(key) is not None
     assert not await stage.again("nobody")
@@ -270,14 +276,14 @@ async def test_a_data_set_is_gathered_among_poison(store, burial):
     ]  # fmt: skip
     bad = [await put(store, grouped(place % 10, "x"), total=0.5) for place in range(200)]
     for row, body in zip(bad, BODIES, strict=False):
-        await execute(store, "UPDATE trajectories SET body = ? WHERE trajectory_id = ?", body, row.trajectory_id)  # fmt: skip
+        await execute(store, "UPDATE trajectories SET body = ?, content_hash = ? WHERE trajectory_id = ?", body, hashed(body), row.trajectory_id)  # fmt: skip
     odd = [await put(store, grouped(place % 10, "y"), total=0.5) for place in range(60)]
     names = [row.trajectory_id for row in odd]
     await spoil(store, "trajectories", ("ended_us", "turns", "domain", "task_id", "model"), "trajectory_id", names)  # fmt: skip
     for body in WORDS[:50]:
         await execute(
             store, "INSERT INTO feedback (feedback_id, content_hash, body, trajectory_id, principal, "
-            "stored_us) VALUES (?, ?, ?, ?, '', 0)", str(uuid.uuid4()), b"", body, good[0].trajectory_id,
+            "stored_us) VALUES (?, ?, ?, ?, '', 0)", str(uuid.uuid4()), hashed(body), body, good[0].trajectory_id,
         )  # fmt: skip
     asked = training()
     data = Data(DataSets(store.database), burial=burial)
@@ -390,7 +396,7 @@ async def test_rollouts_and_their_evidence_are_read_among_spoilt_ones(store, bur
     for body in [*WORDS[:60], *GARBAGE]:
         await execute(
             store, "INSERT INTO feedback (feedback_id, content_hash, body, trajectory_id, principal, "
-            "stored_us) VALUES (?, ?, ?, ?, '', 0)", str(uuid.uuid4()), b"", body, sound[0],
+            "stored_us) VALUES (?, ?, ?, ?, '', 0)", str(uuid.uuid4()), hashed(body), body, sound[0],
         )  # fmt: skip
     await rollouts.complaints_after(0, ["m"])
 

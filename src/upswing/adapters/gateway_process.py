@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import re
 import socket
 import sys
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from upswing.adapters.environment import child_environment
 from upswing.adapters.listening import bound
 from upswing.adapters.processes import ended, kill_group, launched, relaunched
 from upswing.errors import Misuse, Transient
@@ -33,6 +33,11 @@ _END_SECONDS = 10.0
 """Beyond the drain; then the child is killed."""
 _BACKLOG = 2048
 _LONGEST_LINE = 64 * 1024
+_NEEDED = (
+    "TENSORZERO_ADMIN_TOKEN", "UPSWING_GATEWAY_KEYS", "UPSWING_BACKEND_KEYS", "OPENAI_API_KEY",
+    "WANDB_API_KEY",
+)  # fmt: skip
+"""Credentials of the environment that a gateway asks for, or is asked with."""
 _LEVELS = logging.getLevelNamesMapping()
 _LINE = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ (DEBUG|INFO|WARNING|ERROR|CRITICAL) +(\S+) (.*)", re.DOTALL)  # fmt: skip
 
@@ -44,8 +49,9 @@ class Told:
     nats_url: str = field(repr=False)
     loop_url: str
     loop_key: str = field(repr=False)
+    """A gateway's, not the operator's."""
     more: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Other variables; those of our own environment are passed on anyway."""
+    """Other variables; those of our own environment that hold no credentials are passed on anyway."""
 
     def environment(self) -> dict[str, str]:
         own = {
@@ -53,7 +59,7 @@ class Told:
             "AGENTGYM_RL_URL": self.loop_url,
             "AGENTGYM_RL_API_KEY": self.loop_key,
         }
-        return {**os.environ, **own, **self.more}
+        return {**child_environment(_NEEDED), **own, **self.more}
 
 
 class GatewayChild:

@@ -40,6 +40,7 @@ from upswing.adapters.adopting import (
     write_record,
 )
 from upswing.adapters.engines.choosing import Wish
+from upswing.adapters.environment import child_environment
 from upswing.adapters.processes import ended, kill_group, launched, relaunched
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
 from upswing.pulse import BEAT_SECONDS, FROZEN_SECONDS, Pulse
@@ -157,7 +158,11 @@ class ModelProcess:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     async def _launch(self) -> None:
-        known = {**os.environ, "UPSWING_MODEL_SERVER_KEY": self.key, "PYTHONUNBUFFERED": "1"}
+        known = {
+            **child_environment(),
+            "UPSWING_MODEL_SERVER_KEY": self.key,
+            "PYTHONUNBUFFERED": "1",
+        }
         self._pulse = Pulse(self._frozen)
         with (self._folder / "model-server.log").open("ab") as words:
             self._process = process = await launched(

@@ -201,7 +201,7 @@ class Objects:
         raw = await self._raw(f"{prefix}/{_PROGRESS}")
         sent = {}
         if raw is not None:
-            with contextlib.suppress(msgspec.MsgspecError):
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 sent = from_json(raw, _Progress).sent
         progress = _Progress(manifest.created, sent)
         await self._place.put(f"{prefix}/{_PROGRESS}", msgspec.json.encode(progress))
@@ -234,7 +234,7 @@ class Objects:
                 return Kept(prefix, manifest.created, manifest)
             if raw := await self._raw(f"{prefix}/{_PROGRESS}"):
                 return Kept(prefix, from_json(raw, _Progress).created, None)
-        except (Refused, msgspec.MsgspecError):
+        except (Refused, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             log.warning("%s is none of ours", self.url(prefix), extra={"action": "skip_model"})
         return None
 

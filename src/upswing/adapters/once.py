@@ -2,38 +2,71 @@
 
 It is made beside its place and renamed into it, so a reader finds all of it or nothing. A lock lets
 one process do the work while others wait for it; a maker that dies leaves its lock free, and its
-half-made folder is swept away by the next.
+half-made folder is swept away by the next. A list of the files' hashes lies beside them: a folder that is
+damaged is made again.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import file_digest
 from pathlib import Path
+
+log = logging.getLogger(__name__)
+_SUMS, _END = ".sha256", "end"
 
 
 def made_once(place: Path, make: Callable[[Path], None]) -> Path:
     """`place`, after `make` has filled it; `make` gets an empty folder."""
-    if place.is_dir():
+    if _is_whole(place):
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
     with _alone(place.parent / f".{place.name}.lock"):
-        if place.is_dir():
+        if _is_whole(place):
             return place
+        if place.is_dir():
+            log.error("%s is damaged and made again", place, extra={"action": "alert"})
+            shutil.rmtree(place)
         draft = place.parent / f".{place.name}.making"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         try:
             make(draft)
+            (draft / _SUMS).write_text(_sums(draft))
             _to_disk(draft)
             draft.rename(place)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
     return place
+
+
+def _is_whole(place: Path) -> bool:
+    """Whether it is there, with the files that were made; an older version kept no hashes."""
+    if not (place / _SUMS).exists():
+        return place.is_dir()
+    try:
+        *lines, last = (place / _SUMS).read_text().splitlines() or [""]
+        told = [line.partition("  ") for line in lines]
+        return last == _END and all(_sha256(place / name) == hashed for hashed, _, name in told)
+    except (OSError, ValueError):
+        return False
+
+
+def _sums(folder: Path) -> str:
+    """A line for each file, by name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != _SUMS)
+    return "".join(f"{_sha256(path)}  {path.relative_to(folder)}\n" for path in files) + _END
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from upswing.adapters.adopting import ChildProcess
+from upswing.adapters.environment import child_environment
 from upswing.errors import UpswingError
 from upswing.pulse import BEAT_SECONDS, ENVIRONMENT, Pulse, work_of
 
@@ -31,11 +32,14 @@ async def launched(
     *words: str, pulse: Pulse, env: Mapping[str, str] | None = None, fds: tuple[int, ...] = (),
     outlives: bool = False, **options: Any,
 ) -> asyncio.subprocess.Process:  # fmt: skip
-    """A child that leads its group, ends with us unless it `outlives` us, and whose beats `pulse` hears."""
+    """A child that leads its group, ends with us unless it `outlives` us, and whose beats `pulse` hears.
+
+    It knows no credentials, unless `env` says otherwise.
+    """
     ears, mouth = os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
-            *words, env={**(os.environ if env is None else env), ENVIRONMENT: str(mouth)},
+            *words, env={**(child_environment() if env is None else env), ENVIRONMENT: str(mouth)},
             pass_fds=(*fds, mouth), preexec_fn=None if outlives else die_with_parent,
             start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in order
             **options,

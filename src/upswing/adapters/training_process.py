@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import resource
 import socket
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from upswing.adapters.environment import child_environment
 from upswing.adapters.processes import die_with_parent, kill_group
 from upswing.pulse import Pulse, work_of
 from upswing.train.report import DECODER, Report
@@ -113,7 +113,7 @@ def _environment(spec: JobSpec) -> dict[str, str]:
     tokens of a 135-million model peaks at 5.9 GB instead of 3.9.
     """
     known = {
-        **os.environ,
+        **child_environment(),
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "MALLOC_MMAP_THRESHOLD_": str(1024 * 1024),

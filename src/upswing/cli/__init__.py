@@ -75,9 +75,14 @@ def _loop(command: Command) -> None:
         default=0,
         help="port of the embedded bus (default: any free one)",
     )
-    command("info", "loop:info", "Say how to reach the running loop.")
+    info = command("info", "loop:info", "Say how to reach the running loop.")
+    info.add_argument(
+        "--show-secrets", action="store_true",
+        help="print keys too, where this is no terminal or the loop listens on a public address",
+    )  # fmt: skip
     command("status", "loop:status", "Count what the loop has.")
     command("doctor", "doctor:doctor", "Check a set-up and say what to do.")
+    command("repair", "repair:repair", "Rebuild a damaged store and say what is lost.")
     demo.commands(command)
 
 
@@ -198,7 +203,9 @@ def _access(command: Command) -> None:
     keys = command("keys", "access:keys", "List, make and revoke API keys.")
     keys.add_argument("action", nargs="?", choices=("list", "add", "revoke"), default="list")
     keys.add_argument("name", nargs="?", help="the name of a new key, or the id of one to revoke")
-    keys.add_argument("--scope", choices=("agent", "operator", "reader"), default="agent")
+    keys.add_argument(
+        "--scope", choices=("agent", "operator", "reader", "gateway"), default="agent"
+    )
     for name, about in (
         ("optout", "Stop recording a user."),
         ("optin", "Record a user again."),

@@ -81,9 +81,9 @@ def nats_config(arguments: argparse.Namespace) -> int:
     """A server configuration with this directory's passwords, or with fresh ones."""
     from upswing.adapters.nats.permissions import OPERATOR, server_config
     from upswing.contracts.topics import ROLES
+    from upswing.running import known_secrets
 
-    path = arguments.data / "secrets.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
+    known = known_secrets(arguments.data)
     passwords = {
         role: known.get(f"nats_{role}") or secrets.token_urlsafe(32) for role in (OPERATOR, *ROLES)
     }

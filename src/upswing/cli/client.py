@@ -21,14 +21,11 @@ def reach(folder: Path) -> tuple[str, str]:
         if not key:
             raise Misuse("AGENTGYM_RL_URL is set, but AGENTGYM_RL_API_KEY is not: set both.")
         return url.rstrip("/"), key
-    path = folder / "running.json"
-    try:
-        running = json.loads(path.read_text())
-    except (OSError, ValueError):
-        raise Misuse(
-            f"No loop is running in {folder}: start it with `upswing up --data {folder}`."
-        ) from None
-    return running["http_url"], running["key"]
+    from upswing.running import last_running
+
+    if (running := last_running(folder)) is None:
+        raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.")
+    return running.http_url, running.key
 
 
 def call(

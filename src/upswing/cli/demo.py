@@ -78,10 +78,10 @@ def _ended(arguments: argparse.Namespace, summary: Summary) -> None:
 
 
 def _stays(running: Running) -> None:
-    from upswing.cli.loop import CONNECT
+    from upswing.cli.loop import connecting
 
     print(f"\nThe loop stays up at {running.http_url}; Ctrl-C stops it.")
-    print(CONNECT.format(url=running.gateway_url, key=running.gateway_key), flush=True)
+    print(connecting(running), flush=True)
 
 
 def _parts_are_there() -> None:

@@ -7,11 +7,16 @@ import asyncio
 import faulthandler
 import json
 import os
+import sys
 from collections.abc import Coroutine
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.running import Running
 
 T = TypeVar("T")
 CONNECT = """Agents answer through the gateway at {url}:
@@ -20,6 +25,25 @@ CONNECT = """Agents answer through the gateway at {url}:
     client = OpenAI(base_url="{url}/v1", api_key="{key}")
     client.chat.completions.create(model="upswing", messages=[{{"role": "user", "content": "hello"}}])
 """
+
+
+HIDDEN = "hidden: `upswing info --show-secrets`"
+_SECRETS = ("key", "gateway_key", "nats_url", "nats_urls")
+
+
+def may_show(running: Running) -> bool:
+    """Keys are for a person at this machine: a log or a pipe may be read by others."""
+    from upswing.gateway.setup import is_loopback
+
+    urls = filter(None, (running.http_url, running.gateway_url))
+    return sys.stdout.isatty() and all(is_loopback(urlsplit(url).hostname or "") for url in urls)
+
+
+def connecting(running: Running) -> str:
+    """How an agent asks the gateway."""
+    key = running.gateway_key if may_show(running) else "…"
+    text = CONNECT.format(url=running.gateway_url, key=key)
+    return text if key != "…" else f"{text}\n`upswing info --show-secrets` shows the key."
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -35,7 +59,6 @@ def up(arguments: argparse.Namespace) -> int:
     """Run until a signal comes."""
     from upswing.config import read_settings, read_surroundings
     from upswing.logs import set_up_logging
-    from upswing.running import Running
     from upswing.runtime import Address, Loop
 
     loop = Loop(
@@ -53,7 +76,7 @@ def up(arguments: argparse.Namespace) -> int:
     def started(running: Running) -> None:
         print(f"Upswing is up at {running.http_url}, data in {running.data}.", flush=True)
         if running.gateway_url:
-            print(CONNECT.format(url=running.gateway_url, key=running.gateway_key), flush=True)
+            print(connecting(running), flush=True)
         print("`upswing info` says how to reach it; Ctrl-C stops it.", flush=True)
 
     return run_async(loop.run_until_signalled(started))
@@ -68,11 +91,14 @@ def info(arguments: argparse.Namespace) -> int:
         raise Misuse(
             f"No loop is running in {arguments.data}: start it with `upswing up --data {arguments.data}`."
         )
+    told = asdict(running)
+    if not arguments.show_secrets and not may_show(running):
+        told |= {name: HIDDEN for name in _SECRETS if told[name]}
     if arguments.json:
-        print(json.dumps(asdict(running), indent=2))
+        print(json.dumps(told, indent=2))
         return 0
     for name in ("http_url", "gateway_url", "gateway_key", "nats_url", "key", "data", "pid"):
-        print(f"{name:12} {getattr(running, name) or 'none: started with --no-gateway'}")
+        print(f"{name:12} {told[name] or 'none: started with --no-gateway'}")
     return 0
 
 

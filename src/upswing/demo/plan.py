@@ -82,7 +82,7 @@ def plan_of(folder: Path, model: str | None, seed: int | None) -> Plan:
         return Plan(name, SIZES[name].world, seed or 0)
     try:
         plan = from_json(path.read_bytes(), Plan)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Misuse(f"{path} cannot be read ({error}): take another --data.") from None
     for name, wanted, there in (("--model", model, plan.model), ("--seed", seed, plan.seed)):
         if wanted is not None and wanted != there:

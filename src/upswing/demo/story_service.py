@@ -21,11 +21,12 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from upswing.adapters.environment import child_environment
 from upswing.contracts.typed import from_json
 from upswing.demo.heldout import Measured, mean_scores
 from upswing.demo.plan import Plan
 from upswing.demo.watch_service import Watch
-from upswing.errors import Transient
+from upswing.errors import Misuse, Transient
 from upswing.ports import Job, ModelRow
 from upswing.runtime import Loop
 from upswing.worlds.crowd_service import Crowd
@@ -271,13 +272,18 @@ def remember(folder: Path, story: Story) -> None:
 
 def recall(folder: Path) -> Told:
     path = folder / "progress.json"
-    return from_json(path.read_bytes(), Told) if path.exists() else Told()
+    if not path.exists():
+        return Told()
+    try:
+        return from_json(path.read_bytes(), Told)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Misuse(f"{path} is damaged: delete it to begin the counts anew.") from None
 
 
 async def _worthless(base: str, bases: Path, out: Path, made: datetime) -> str:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "upswing.demo.sabotage", base, str(bases), str(out), made.isoformat(),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=child_environment(),
     )  # fmt: skip
     try:
         async with asyncio.timeout(_MAKING_SECONDS):

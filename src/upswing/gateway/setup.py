@@ -6,11 +6,11 @@
 | the loop                   | `--loop-url` | `AGENTGYM_RL_URL`              | its own                   |
 | the loop's key             |              | `AGENTGYM_RL_API_KEY`          | its own                   |
 | the admin's token          |              | `TENSORZERO_ADMIN_TOKEN`       | made at its first start   |
-| clients' keys              |              | `UPSWING_GATEWAY_KEYS`, and the loop's key | made at its first start |
+| clients' keys              |              | `UPSWING_GATEWAY_KEYS`, and an operator's key | made at its first start |
 | keys of models' servers    |              | `UPSWING_BACKEND_KEYS`, `OPENAI_API_KEY`, `WANDB_API_KEY` |    |
 
 Beside those keys, the ones that `upswing keys` makes work here, if the loop is known and its key is
-an operator's. The first that says something counts. A key belongs to the address beside it: the loop's key is never
+a gateway's or an operator's. The first that says something counts. A key belongs to the address beside it: the loop's key is never
 sent to an address that somebody else named.
 """
 
@@ -26,6 +26,8 @@ from upswing.gateway.allowance import Allowance, read_allowance
 
 OPERATOR, CLIENT = "operator", "agent"
 """Whose requests those are that come with the loop's key, or with the data directory's."""
+_GATEWAYS = "gwl_"
+"""How a key of scope `gateway` begins: it is for asking the loop, and opens no gateway."""
 SHORTEST = 20
 """Characters of a token or key that may stand on a public address."""
 _FEWEST = 8
@@ -156,7 +158,7 @@ def _loop(told: Told, environment: Mapping[str, str]) -> tuple[str | None, str |
 
 def _keys(told: Told, environment: Mapping[str, str], loop_key: str | None) -> dict[str, str]:
     """Client's key → its name."""
-    keys = {loop_key: OPERATOR} if loop_key else {}
+    keys = {loop_key: OPERATOR} if loop_key and not loop_key.startswith(_GATEWAYS) else {}
     if own := told.secrets.get("gateway_key"):
         keys[own] = CLIENT
     for name, key in _pairs(environment, "UPSWING_GATEWAY_KEYS", "name=key"):

@@ -188,7 +188,9 @@ class App:
             return None
         kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if kind.lower() != "bearer" or not key:
-            raise Denied("Send a key: `Authorization: Bearer …`; `upswing info` shows one.")
+            raise Denied(
+                "Send a key: `Authorization: Bearer …`; `upswing info --show-secrets` shows one."
+            )
         found = self._keys.find(key.strip())
         if found is None:
             raise Denied("This key is not known; `upswing keys add` makes one.")

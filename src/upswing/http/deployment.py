@@ -13,7 +13,7 @@ from upswing.contracts.wire import END
 from upswing.errors import Reason, Rejected
 from upswing.http.app import JSON, Problem, Request, Response, Route, answer
 from upswing.http.openapi import inline
-from upswing.http.operations import OPERATOR, READER
+from upswing.http.operations import GATEWAY, OPERATOR, READER
 
 _PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}" + END
 _MODEL = {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"}
@@ -138,15 +138,15 @@ class Deployment:
             "limit": {"type": "integer", "minimum": 1, "maximum": 1000}
         }
         routes = [
-            Route("POST", "/admin/models", "Make a model known that training did not make.", self.register, OPERATOR,
+            Route("POST", "/admin/models", "Make a model known that training did not make.", self.register, OPERATOR | {GATEWAY},
                   takes={JSON: ModelWish}, answers={201: ("It is known, and will be validated.", {"type": "object"}), **odd, **bad}, max_body=_MOST_BYTES),
-            Route("GET", "/admin/models", "The base and every model, the newest first.", self.models, READER,
+            Route("GET", "/admin/models", "The base and every model, the newest first.", self.models, READER | {GATEWAY},
                   answers={200: ("They.", ModelsTold)}),
-            Route("GET", "/admin/models/{model_id}/metrics", "How a model does; `current` is the baseline.", self.metrics, READER,
+            Route("GET", "/admin/models/{model_id}/metrics", "How a model does; `current` is the baseline.", self.metrics, READER | {GATEWAY},
                   params=model, answers={200: ("That.", {"type": "object"}), **gone}),
-            Route("PUT", "/admin/traffic", "Hold a model at a share, or several; 100 makes it the baseline.", self.set_traffic, OPERATOR,
+            Route("PUT", "/admin/traffic", "Hold a model at a share, or several; 100 makes it the baseline.", self.set_traffic, OPERATOR | {GATEWAY},
                   takes={JSON: {"anyOf": list(wish)}}, answers={200: ("How it is now.", TrafficTold), **gone, **odd, **bad}, max_body=_MOST_BYTES),
-            Route("GET", "/admin/traffic", "Who gets which share.", self.traffic, READER,
+            Route("GET", "/admin/traffic", "Who gets which share.", self.traffic, READER | {GATEWAY},
                   answers={200: ("That.", TrafficTold)}),
             Route("GET", "/v1/rollouts", "Rollouts, the newest first.", self.rollouts, READER, query=limit,
                   answers={200: ("They.", RolloutsTold), 422: ("A number is wrong.", Problem)}),

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from upswing import __version__
-from upswing.adapters.sql.keys import Keys
+from upswing.adapters.sql.keys import OPERATOR_ID, Keys
 from upswing.adapters.sql.users import Users
 from upswing.collect.service import STAGE as COLLECT
 from upswing.collect.service import Intake
@@ -28,7 +28,10 @@ from upswing.reward.service import STAGE as REWARD
 
 OPERATOR = frozenset({"operator"})
 READER = frozenset({"reader", "operator"})
-SCOPES = ("agent", "operator", "reader")
+GATEWAY = "gateway"
+"""The scope of gateways: their clients' keys, and the models and shares that they show to admins."""
+GATEWAY_PREFIX = "gwl_"
+SCOPES = ("agent", "operator", "reader", GATEWAY)
 ASKING = frozenset({"agent", "operator"})
 """Whose keys open a gateway."""
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
@@ -183,7 +186,7 @@ class Operations:
                   answers={202: ("It was taken this time.", Accepted), **_NOT_FOUND,
                            409: ("It conflicts.", Problem), 413: ("Too large.", Problem), **bad}),
             Route("GET", "/v1/keys", "All keys.", self.keys, OPERATOR, answers={200: ("They.", KeyList)}),
-            Route("GET", "/v1/keys/hashes", "What gateways know their clients by.", self.key_hashes, OPERATOR,
+            Route("GET", "/v1/keys/hashes", "What gateways know their clients by.", self.key_hashes, OPERATOR | {GATEWAY},
                   answers={200: ("Keys that work and may ask models.", KeyHashes)}),
             Route("POST", "/v1/keys", "Make a key.", self.add_key, OPERATOR,
                   takes={JSON: _NEW_KEY}, answers={201: ("Shown once.", MadeKey), **bad}),
@@ -268,7 +271,7 @@ class Operations:
     async def key_hashes(self, _: Request) -> Response:
         await self._keys.load()
         found = [
-            KeyHash(key.name, hashed.hex())
+            KeyHash("operator" if key.key_id == OPERATOR_ID else key.name, hashed.hex())
             for hashed, key in self._keys.working().items()
             if key.scope in ASKING
         ]
@@ -287,6 +290,8 @@ class Operations:
                 f"`scope` is one of {', '.join(SCOPES)}, `name` has 1 to 100 characters.",
             )
         key_id, key = self._new_key()
+        if wish.scope == GATEWAY:  # a gateway does not take its own key for a client's
+            key = GATEWAY_PREFIX + key.removeprefix("up_")
         name = self._redactor.text(wish.name).value
         await self._keys.add(key_id, name, wish.scope, key, self._clock())
         return answer(201, MadeKey(key_id, name, wish.scope, key))

@@ -104,7 +104,7 @@ def gateway_url(env: Mapping[str, str]) -> str | None:
         return None  # the loop is elsewhere, and so is its gateway
     try:
         told: Any = msgspec.json.decode((data_folder(None, env) / "running.json").read_bytes())
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     url = told.get("gateway_url") if isinstance(told, dict) else None
     return url if isinstance(url, str) else None

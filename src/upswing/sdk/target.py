@@ -52,7 +52,7 @@ def data_folder(data: Path | None, env: Mapping[str, str]) -> Path:
 def _running(file: Path) -> Target | None:
     try:
         told: Any = msgspec.json.decode(file.read_bytes())
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(told, dict):
         return None

@@ -18,6 +18,7 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Sequence
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ from upswing.train.verdict import Exit, cause_of
 
 log = logging.getLogger(__name__)
 _RENEW_SECONDS = 2.0
+_SUMS = "samples.sha256"
+"""The hash of the samples: a job whose data are damaged gathers them anew."""
 """Between two looks at the row: how soon a wish to cancel is heard."""
 
 
@@ -386,13 +389,20 @@ def _write(path: Path, body: bytes) -> None:
     fresh.replace(path)
 
 
-def _snapshot_in(home: Path, sha256: str | None) -> Snapshot | None:
+def _snapshot_in(home: Path, wanted: str | None) -> Snapshot | None:
     """The snapshot whose samples lie in the folder, if it is this one."""
     try:
         known = from_json((home / "artifacts" / "snapshot.json").read_bytes(), Snapshot)
-    except (OSError, msgspec.MsgspecError):
+        sums = (home / _SUMS).read_text()
+        sound = sums == _sha256(home / "samples.jsonl")
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return known if known.sha256 == sha256 and (home / "samples.jsonl").exists() else None
+    return known if known.sha256 == wanted and sound else None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
 
 
 def _lay_out(home: Path, gathered: Gathered) -> None:
@@ -401,6 +411,7 @@ def _lay_out(home: Path, gathered: Gathered) -> None:
     (home / "artifacts").mkdir(parents=True)
     lines = b"".join(msgspec.json.encode(sample) + b"\n" for sample in gathered.samples)
     _write(home / "samples.jsonl", lines)
+    _write(home / _SUMS, sha256(lines).hexdigest().encode())
     _write(home / "artifacts" / "snapshot.json", msgspec.json.encode(gathered.snapshot))
 
 
@@ -409,6 +420,6 @@ def _clean(home: Path, *, keep_words: bool) -> None:
     if not keep_words:
         shutil.rmtree(home, ignore_errors=True)
         return
-    for name in ("samples.jsonl", "logprobs.safetensors"):
+    for name in ("samples.jsonl", _SUMS, "logprobs.safetensors"):
         (home / name).unlink(missing_ok=True)
     shutil.rmtree(home / "checkpoints", ignore_errors=True)

@@ -154,6 +154,8 @@ class Data:
         def read(told: tuple[str, bytes]) -> None:
             name, body = told
             useless[name] = LeftOut.UNREADABLE
+            if not body:  # the store has set it aside
+                return
             made[name] = _sample(body, by_id[name], selection, right.get(name))
             del useless[name]
 

@@ -61,8 +61,8 @@ class Session:
     def run(self) -> None:
         """To the final checkpoint, and tell of it."""
         done = self._folder / "done.json"
-        if done.exists():
-            self._channel.tell(from_json(done.read_bytes(), Done))
+        if (ended := _read_done(done)) is not None:
+            self._channel.tell(ended)
             return
         torch.manual_seed(self._recipe.seed)
         self._team = make_team(self._recipe)
@@ -245,6 +245,14 @@ class Session:
 
 
 _STOPS: tuple[Stop | None, ...] = (None, "kl_budget", "diversity", "no_gain")
+
+
+def _read_done(path: Path) -> Done | None:
+    """What a job said that ended before; one that cannot be read goes on from its last checkpoint."""
+    try:
+        return from_json(path.read_bytes(), Done)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _logged(examples: Sequence[Example], tracks: Sequence[Track]) -> Logged:

@@ -19,12 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import datetime
 from functools import cache, partial
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from upswing.aside import Aside
 from upswing.contracts.steps import MOST
 from upswing.contracts.typed import from_tree
-from upswing.errors import Damaged, Misuse, Transient, UpswingError
+from upswing.errors import Damaged, Misuse, Reason, Rejected, Transient, UpswingError
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Any)
@@ -43,6 +44,14 @@ def blob(value: Any) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     raise TypeError(f"the column holds {type(value).__name__}, not bytes")
+
+
+def blob_of(value: Any, content_hash: Any) -> bytes:
+    """The bytes of a column, if they are still those that were stored: `Rejected` when the hash differs."""
+    body = blob(value)
+    if sha256(body).digest() != blob(content_hash):
+        raise Rejected(Reason.UNREADABLE, "Its content is not what was stored: the hash differs.")
+    return body
 
 
 def is_sane(value: object) -> bool:
@@ -83,7 +92,10 @@ class Tx:
 
     def _run(self, sql: str, params: tuple[object, ...]) -> Any:
         if not self.postgres:
-            return self._connection.execute(sql, params)
+            try:
+                return self._connection.execute(sql, params)
+            except UnicodeDecodeError as error:  # SQLite's own message quotes rubbish
+                raise sqlite3.DatabaseError("database disk image is malformed") from error
         # PostgreSQL's texts cannot hold a null character; a message's own bytes still do.
         clean = tuple(p.replace("\0", "\ufffd") if isinstance(p, str) else p for p in params)
         return self._connection.execute(_for_postgres(sql), clean)
@@ -256,7 +268,10 @@ def as_ours(error: Exception) -> Exception:
     if isinstance(error, sqlite3.OperationalError) or _is_operational(type(error)):
         return Transient(f"The store cannot be used just now: {str(error).strip()}.")
     if type(error) is sqlite3.DatabaseError:
-        return Damaged(f"The store's file is damaged ({error}): restore it from a copy.")
+        return Damaged(
+            f"The store's file is damaged ({error}): put a whole copy of the data directory back, or run "
+            "`upswing repair`, which keeps what is sound and says what is lost."
+        )
     return error
 
 
@@ -287,6 +302,11 @@ def foreign_errors() -> Iterator[None]:
 
 def connect_sqlite(path: str, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection whose commits are on the disk when they return."""
+    with foreign_errors():
+        return _connected(path, read_only=read_only)
+
+
+def _connected(path: str, *, read_only: bool) -> sqlite3.Connection:
     target = f"file:{path}?mode=ro" if read_only else path
     connection = sqlite3.connect(
         target, uri=read_only, isolation_level=None, check_same_thread=False, timeout=10,

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec import UnsetType
 
-from upswing.adapters.sql.database import Database, Row, Tx, blob, checked
+from upswing.adapters.sql.database import Database, Row, Tx, blob_of, checked
 from upswing.adapters.sql.store import moment
 from upswing.contracts import Feedback, decode
 from upswing.dataset.sift import Candidate, Remains, Scored
@@ -34,11 +34,13 @@ _SCORED = (
     "total, raw_total, verified, pnl, judge_score, reported, feedback FROM scored "
     "WHERE trajectory_id IN ({ids})"
 )
-_BODIES = "SELECT trajectory_id, body FROM trajectories WHERE trajectory_id IN ({ids})"
+_BODIES = (
+    "SELECT trajectory_id, body, content_hash FROM trajectories WHERE trajectory_id IN ({ids})"
+)
 SHOWING = frozenset({"demonstration", "correction"})
 """Words of users whose comment is what would have been right."""
 _SHOWN = (
-    "SELECT t.trajectory_id, f.body, f.user_id, t.user_id, f.trusted FROM feedback f "
+    "SELECT t.trajectory_id, f.body, f.user_id, t.user_id, f.trusted, f.content_hash FROM feedback f "
     "JOIN trajectories t ON t.trajectory_id = f.trajectory_id "
     "OR (f.trajectory_id IS NULL AND t.episode_id = f.episode_id) ORDER BY f.seq"
 )
@@ -73,18 +75,20 @@ class DataSets:
         )
 
     async def bodies(self, trajectory_ids: Sequence[str]) -> AsyncIterator[list[tuple[str, bytes]]]:
-        """(id, body) of those that are stored, some at a time."""
+        """(id, body) of those that are stored, some at a time; no body: it is not what was stored."""
         for ids in _chunks(trajectory_ids):
             asking = _asking(_BODIES.format(ids=_marks(ids)), tuple(ids))
             rows = await self._database.read(asking)
-            yield self._database.aside.sound(STAGE, "trajectories", rows, _body)
+            found = self._database.aside.sound(STAGE, "trajectories", rows, _body)
+            spoilt = {row[0] for row in rows} - {name for name, _ in found}
+            yield found + [(name, b"") for name in spoilt]
 
     async def demonstrations(self) -> dict[str, str]:
         """Trajectory → what somebody who may say so showed to be right; the newest word counts."""
         rows = await self._database.read(lambda tx: tx.rows(_SHOWN))
         found: dict[str, str] = {}
         words = self._database.aside.sound(STAGE, "feedback", rows, _word)
-        for (trajectory_id, _, speaker, owner, trusted), word in words:
+        for (trajectory_id, _, speaker, owner, trusted, _), word in words:
             if word.type not in SHOWING or isinstance(word.comment, UnsetType):
                 continue
             if word.comment.strip() and may_speak(speaker, owner, trusted=bool(trusted)):
@@ -166,11 +170,11 @@ def _candidate(row: Row) -> Candidate:
 
 
 def _body(row: Row) -> tuple[str, bytes]:
-    return row[0], blob(row[1])
+    return row[0], blob_of(row[1], row[2])
 
 
 def _word(row: Row) -> tuple[Row, Feedback]:
-    return row, decode(Feedback, blob(row[1]))
+    return row, decode(Feedback, blob_of(row[1], row[5]))
 
 
 def _scored(row: Row) -> Scored:

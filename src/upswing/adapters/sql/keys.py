@@ -8,6 +8,12 @@ from hashlib import sha256
 
 from upswing.adapters.sql.database import Database, Row, Tx, blob
 from upswing.adapters.sql.store import micros, moment
+from upswing.errors import Misuse
+
+OPERATOR_ID = "operator"
+"""The key of the data directory's own operator."""
+_FROM_OUTSIDE, _REPLACED = "AGENTGYM_RL_API_KEY", "AGENTGYM_RL_API_KEY, replaced"
+"""Names of keys that the environment gave us: today, and before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,57 @@ class Keys:
                 "ON CONFLICT DO NOTHING",
                 values,
             )
+
+        await self._database.write(unit)
+        await self.load()
+
+    async def own(self, key_id: str, name: str, scope: str, key: str, now: datetime) -> None:
+        """The key of this name in `secrets.json`: with a new one, the one before works no more."""
+        hashed = digest(key)
+
+        def unit(tx: Tx) -> None:
+            tx.execute(
+                "INSERT INTO api_keys (key_id, name, scope, key_hash, created_us) VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                (key_id, name, scope, hashed, micros(now)),
+            )
+            tx.execute(
+                "UPDATE api_keys SET key_hash = ?, created_us = ?, revoked_us = NULL "
+                "WHERE key_id = ? AND key_hash <> ?",
+                (hashed, micros(now), key_id, hashed),
+            )
+
+        await self._database.write(unit)
+        await self.load()
+
+    async def from_outside(self, key_id: str, key: str | None, now: datetime) -> None:
+        """The operator's key as AGENTGYM_RL_API_KEY says it; those that it said before work no more.
+
+        One that was replaced works again when it is named again; one that was revoked by hand does not.
+        """
+        hashed = digest(key) if key else b""
+
+        def unit(tx: Tx) -> None:
+            tx.execute(
+                "UPDATE api_keys SET revoked_us = ?, name = ? "
+                "WHERE name = ? AND revoked_us IS NULL AND key_hash <> ?",
+                (micros(now), _REPLACED, _FROM_OUTSIDE, hashed),
+            )
+            if not key:
+                return
+            tx.execute(
+                "UPDATE api_keys SET revoked_us = NULL, name = ? WHERE name = ? AND key_hash = ?",
+                (_FROM_OUTSIDE, _REPLACED, hashed),
+            )
+            tx.execute(
+                "INSERT INTO api_keys (key_id, name, scope, key_hash, created_us) "
+                "VALUES (?, ?, 'operator', ?, ?) ON CONFLICT DO NOTHING",
+                (key_id, _FROM_OUTSIDE, hashed, micros(now)),
+            )
+            row = tx.row("SELECT scope, revoked_us FROM api_keys WHERE key_hash = ?", (hashed,))
+            if row is None or row[0] != "operator" or row[1] is not None:
+                why = "was revoked" if row and row[1] is not None else "is the key of somebody else"
+                raise Misuse(f"AGENTGYM_RL_API_KEY {why}: choose another, or leave it out.")
 
         await self._database.write(unit)
         await self.load()

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from upswing.adapters.sql.database import Database, Row, Tx, blob
+from upswing.adapters.sql.database import Database, Row, Tx, blob_of
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.typed import json_decoder
 from upswing.contracts.validation import Recorded
@@ -20,7 +20,7 @@ _BYTES = 64 * 1024 * 1024
 """Of bodies at most: a trajectory may have 8 MB."""
 _AT_ONCE = 100
 _SQL = (
-    "SELECT seq, model, task_id, body, practice FROM trajectories "
+    "SELECT seq, model, task_id, body, content_hash, practice FROM trajectories "
     "WHERE evaluation = 0 AND infra_error = 0 AND seq < ? ORDER BY seq DESC LIMIT ?"
 )
 
@@ -92,8 +92,8 @@ def trajectory_of(recorded: Recorded) -> Trajectory | None:
 
 
 def _recorded(row: Row) -> Recorded:
-    _, model, task_id, raw, practice = row
-    body = blob(raw)
+    _, model, task_id, raw, content_hash, practice = row
+    body = blob_of(raw, content_hash)
     try:
         told = _DECODER.decode(body).metadata
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from upswing.adapters.sql.database import Database, Row, Tx, blob, checked, is_sane
+from upswing.adapters.sql.database import Database, Row, Tx, blob, blob_of, checked, is_sane
 from upswing.adapters.sql.store import micros, post
 from upswing.aside import Aside, bytes_of
 from upswing.contracts import Feedback, Reward, decode, encode
@@ -275,17 +275,18 @@ def _move(tx: Tx, name: str, seq: int) -> None:
 
 
 def _words(tx: Tx, trajectory_id: str, episode_id: str | None, owner: str | None) -> list[Feedback]:
-    sql = "SELECT body, user_id, trusted, feedback_id FROM feedback WHERE trajectory_id = ?"
+    columns = "SELECT body, user_id, trusted, feedback_id, content_hash FROM feedback"
+    sql = f"{columns} WHERE trajectory_id = ?"
     rows = tx.rows(sql, (trajectory_id,))
     if episode_id is not None:
-        sql = "SELECT body, user_id, trusted, feedback_id FROM feedback WHERE episode_id = ?"
+        sql = f"{columns} WHERE episode_id = ?"
         rows += tx.rows(sql, (episode_id,))
     may = [row for row in rows if may_speak(row[1], owner, trusted=bool(row[2]))]
     return tx.aside.sound(STAGE, "feedback", may, _word, key=lambda row: row[3], raw=bytes_of)
 
 
 def _word(row: Row) -> Feedback:
-    return decode(Feedback, blob(row[0]))
+    return decode(Feedback, blob_of(row[0], row[4]))
 
 
 def _reward(row: Row) -> Reward:

@@ -14,15 +14,20 @@ from typing import Any
 
 import msgspec
 
-from upswing.adapters.sql.database import Row, Tx, blob
+from upswing.adapters.sql.database import Row, Tx, blob, blob_of
 from upswing.adapters.sql.store import moment
 from upswing.contracts.typed import json_decoder
+from upswing.errors import Rejected
 from upswing.ports import BUS, may_speak
 from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenComplaint, SeenReward
 
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
-_FEEDBACK = "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, principal FROM feedback"
+_FEEDBACK = (
+    "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, principal, content_hash "
+    "FROM feedback"
+)
+_BEFORE = "SELECT body, user_id, trusted, principal, content_hash FROM feedback WHERE seq < ?"
 _SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
 """A gateway's own subject on the bus: what comes by another door only says that it was one."""
 
@@ -87,7 +92,7 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
     counts = f"r.revision = 1 AND t.model IN ({marks}) AND {_SOUND}"
     sql = (
         f"SELECT r.seq, t.model, CASE WHEN {counts} THEN r.body END, CASE WHEN {counts} THEN t.body END, "
-        "t.domain, t.agent_type, t.user_id, t.seq "
+        "t.domain, t.agent_type, t.user_id, t.seq, t.content_hash "
         "FROM rewards r LEFT JOIN trajectories t ON t.trajectory_id = r.trajectory_id "
         "WHERE r.seq > ? ORDER BY r.seq LIMIT ?"
     )
@@ -114,7 +119,7 @@ def complaints_after(
     waiting: list[int] = []
 
     def hear(row: Row) -> None:
-        if not _negative(row[1]) or not (row[2] or row[3]):
+        if not _negative(blob_of(row[1], row[8])) or not (row[2] or row[3]):
             return
         target = _target(tx, row)
         if target is not None and (found := _complaint(tx, row, target, models)):
@@ -140,7 +145,7 @@ def earned(tx: Tx, model_id: str, most: int) -> Earned:
 
 
 def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
-    about = _by_chance(row[3])
+    about = _by_chance(blob_of(row[3], row[8]))
     if about is None or about.gateway is None:
         return None
     gateway = about.gateway
@@ -213,6 +218,14 @@ def _negative(body: Any) -> bool:
     return word.type in {"thumbs_down", "abandoned", "correction", "demonstration"}
 
 
+def _complained(earlier: Row) -> bool:
+    """A word that is not what was stored says nothing."""
+    try:
+        return _negative(blob_of(earlier[0], earlier[4]))
+    except (Rejected, TypeError):
+        return False
+
+
 def _target(tx: Tx, word: Row) -> str | None:
     """The scored trajectory that a word speaks of."""
     column, value = ("trajectory_id", word[2]) if word[2] else ("episode_id", word[3])
@@ -222,25 +235,21 @@ def _target(tx: Tx, word: Row) -> str | None:
 
 def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenComplaint | None:
     row = tx.row(
-        "SELECT t.model, t.body, t.user_id, t.started_us, t.episode_id FROM trajectories t "
+        "SELECT t.model, t.body, t.user_id, t.started_us, t.episode_id, t.content_hash FROM trajectories t "
         f"WHERE t.trajectory_id = ? AND {_SOUND}",
         (target,),
     )
-    if row is None or row[0] not in models or (about := _by_chance(row[1])) is None:
+    if row is None or row[0] not in models:
+        return None
+    if (about := _by_chance(blob_of(row[1], row[5]))) is None:
         return None
     rollout = about.gateway.rollout if about.gateway else ""
     owner = row[2]
     if not _may_complain(word[4], owner, word[5], word[7]):
         return None
-    earlier = tx.rows(
-        "SELECT body, user_id, trusted, principal FROM feedback WHERE seq < ? AND trajectory_id = ?",
-        (word[0], target),
-    )
+    earlier = tx.rows(f"{_BEFORE} AND trajectory_id = ?", (word[0], target))
     if row[4] is not None:
-        earlier += tx.rows(
-            "SELECT body, user_id, trusted, principal FROM feedback WHERE seq < ? AND episode_id = ?",
-            (word[0], row[4]),
-        )
-    if any(_negative(e[0]) and _may_complain(e[1], owner, e[2], e[3]) for e in earlier):
+        earlier += tx.rows(f"{_BEFORE} AND episode_id = ?", (word[0], row[4]))
+    if any(_complained(e) and _may_complain(e[1], owner, e[2], e[3]) for e in earlier):
         return None
     return SeenComplaint(word[0], row[0], rollout, moment(row[3]))

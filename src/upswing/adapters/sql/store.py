@@ -10,15 +10,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
+from upswing.adapters.sql import mark
 from upswing.adapters.sql.attempts import Attempts
 from upswing.adapters.sql.database import (
     Database,
     Row,
     Tx,
     blob,
+    blob_of,
     checked,
     connect_postgres,
     connect_sqlite,
+    foreign_errors,
 )
 from upswing.adapters.sql.schema import migrate
 from upswing.contracts import DeadLetter, decode, encode
@@ -82,9 +85,13 @@ def moment(us: int) -> datetime:
 class SqlStore(Attempts):
     """The store behind every port that remembers."""
 
-    def __init__(self, database: Database, lock: IO[str] | None = None) -> None:
+    def __init__(
+        self, database: Database, lock: IO[str] | None = None, folder: Path | None = None
+    ) -> None:
+        """`folder`: the data directory of a SQLite store that is marked and sealed."""
         super().__init__(database)
         self._lock = lock
+        self.folder = folder
 
     async def prepare(self) -> None:
         """Make or migrate the tables."""
@@ -93,6 +100,8 @@ class SqlStore(Attempts):
     def close(self) -> None:
         """Commit what waits, close, and let another process be the writer."""
         self.database.close()
+        if self.folder is not None:
+            mark.end(self.folder)
         if self._lock is not None:
             self._lock.close()
 
@@ -265,7 +274,7 @@ class SqlStore(Attempts):
     async def outbox(self, limit: int = 256) -> list[OutboxEntry]:
         """The oldest messages that the bus has not acknowledged."""
         sql = (
-            "SELECT o.seq, o.subject, o.msg_id, COALESCE(o.payload, t.body) FROM outbox o "
+            "SELECT o.seq, o.subject, o.msg_id, o.payload, t.body, t.content_hash FROM outbox o "
             "LEFT JOIN trajectories t ON t.trajectory_id = o.ref ORDER BY o.seq LIMIT ?"
         )
         rows = await self.database.read(lambda tx: tx.rows(sql, (limit,)))
@@ -367,7 +376,10 @@ def _asking(sql: str, params: tuple[object, ...]) -> Callable[[Tx], list[Row]]:
 
 def _entry(row: Row) -> OutboxEntry:
     """A message; one whose row is gone says nothing and is sent all the same."""
-    return checked(OutboxEntry(row[0], row[1], row[2], blob(row[3] or b"")))
+    seq, subject, msg_id, payload, body, content_hash = row
+    if payload is None and body is not None:
+        payload = blob_of(body, content_hash)
+    return checked(OutboxEntry(seq, subject, msg_id, blob(payload or b"")))
 
 
 def _value(value: object) -> object:
@@ -417,7 +429,7 @@ def _stored(row: Row) -> StoredTrajectory:
     by_name = dict(zip((field.name for field in fields(Admitted)), values, strict=True))
     by_name |= {
         "content_hash": blob(by_name["content_hash"]),
-        "body": blob(by_name["body"]),
+        "body": blob_of(by_name["body"], by_name["content_hash"]),
         "started": moment(by_name["started"]),
         "ended": moment(by_name["ended"]),
         "infra_error": bool(by_name["infra_error"]),
@@ -434,14 +446,15 @@ def _buried(row: Row) -> Buried:
     return Buried(seq, stage, decode(DeadLetter, blob(body)), replayed)
 
 
-def _only_writer(folder: Path) -> IO[str]:
+def only_writer(folder: Path) -> IO[str]:
     """Hold the directory's lock; whoever comes second is told who has it."""
-    lock = (folder / "lock").open("a+")
+    lock = (folder / "lock").open("a+", errors="replace")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
-        holder = lock.read().strip() or "unknown"
+        holder = lock.read(20).strip()
+        holder = holder if holder.isdecimal() else "unknown"
         lock.close()
         raise Misuse(
             f"{folder} is in use by process {holder}: stop it, or give another directory with --data."
@@ -456,11 +469,21 @@ def open_store(folder: Path, url: str | None = None) -> SqlStore:
     """The store to write to: PostgreSQL when `url` names it, else SQLite in `folder`."""
     if url:
         return SqlStore(_postgres(url))
-    lock = _only_writer(folder)
-    path = str(folder / "upswing.db")
-    return SqlStore(
-        Database(lambda: connect_sqlite(path), postgres=False, reader=lambda: connect_sqlite(path)),
-        lock,
+    lock = only_writer(folder)
+    try:
+        return SqlStore(_sqlite(folder), lock, folder)
+    except BaseException:
+        lock.close()
+        raise
+
+
+def _sqlite(folder: Path) -> Database:
+    """The database, if it is still what it was when it was last written."""
+    path = str(folder / mark.DATABASE)
+    with foreign_errors():
+        mark.begin(folder)
+    return Database(
+        lambda: connect_sqlite(path), postgres=False, reader=lambda: connect_sqlite(path)
     )
 
 

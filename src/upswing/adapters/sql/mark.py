@@ -1,0 +1,239 @@
+"""Is the store still what it was when it last said so? A small file beside it remembers.
+
+`upswing.mark` lies in the data directory and is fsynced:
+
+| it holds    | written                        | so that this is noticed at the next start               |
+|-------------|--------------------------------|---------------------------------------------------------|
+| `sequences` | a second after rows at latest  | rows that were acknowledged and are gone: a lost log, an |
+|             |                                | older copy, an empty or missing database                |
+| `seal`      | when the loop stops in order   | any byte of the database that changed while it stood     |
+|             |                                | still; the sha256 of the file                           |
+| `streams`   | likewise                       | files of the embedded bus that changed: told in the log, |
+|             |                                | since the bus serves no message whose checksum is wrong |
+| `check`     | always                         | damage of this file itself                              |
+
+Sequence numbers come from SQLite's own counters, which never go back, so nothing is added to a commit.
+After a kill, rows of the last second may be lost with the log unnoticed; SQLite fsyncs them before they are
+acknowledged, so only a disk that lies can do that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from upswing.adapters.sql.database import Database, Tx
+from upswing.contracts.typed import from_json
+from upswing.errors import Damaged, Transient
+
+log = logging.getLogger(__name__)
+DATABASE, FILE = "upswing.db", "upswing.mark"
+SECONDS = 1.0
+"""How far the mark may lag behind what was acknowledged."""
+SEALED_BYTES = 512 * 1024 * 1024
+"""Of a database that is sealed: hashing more would keep a stop and a start waiting for seconds."""
+_STREAMS = Path("nats") / "jetstream"
+_SEQUENCES = "SELECT name, seq FROM sqlite_sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a data directory's store had."""
+
+    sequences: Mapping[str, int] = field(default_factory=dict)
+    """Table → the last number that it gave out."""
+    seal: str | None = None
+    streams: Mapping[str, str] = field(default_factory=dict)
+    """File of the embedded bus → its sha256."""
+
+
+class _Written(msgspec.Struct, forbid_unknown_fields=True):
+    sequences: dict[str, int]
+    seal: str | None
+    check: str
+    streams: dict[str, str] = {}
+
+
+def read_mark(folder: Path) -> Mark | None:
+    """What the store had; None where no store was yet, or only an older version's."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        told = from_json(path.read_bytes(), _Written)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise _damaged(folder, f"{FILE} is damaged") from None
+    mark = Mark(told.sequences, told.seal, told.streams)
+    if told.check != _check(mark):
+        raise _damaged(folder, f"{FILE} is damaged")
+    return mark
+
+
+def write_mark(folder: Path, mark: Mark) -> None:
+    """Durable when it returns, whole or not at all."""
+    path, fresh = folder / FILE, folder / f"{FILE}.new"
+    text = json.dumps({**_plain(mark), "check": _check(mark)})
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+    fresh.replace(path)
+    _sync_folder(folder)
+
+
+def check_file(folder: Path) -> Mark | None:
+    """Before the database is opened, which would make an empty one: is it there, and untouched?"""
+    mark, path, wal = read_mark(folder), folder / DATABASE, folder / f"{DATABASE}-wal"
+    size = path.stat().st_size if path.exists() else None
+    waits = wal.exists() and wal.stat().st_size > 0
+    had = waits or (mark is not None and bool(mark.sequences or mark.seal))
+    if not size and had:
+        what = "missing" if size is None else "empty"
+        raise _damaged(folder, f"{DATABASE} is {what}, and this directory had a store")
+    if mark and mark.seal and (waits or _digest(path) != mark.seal):
+        raise _damaged(folder, f"{DATABASE} changed while no loop ran")
+    return mark
+
+
+def check_sequences(folder: Path, mark: Mark, found: Mapping[str, int]) -> None:
+    """Nothing that was given out may be gone."""
+    lost = {
+        table: (found.get(table, 0), last)
+        for table, last in mark.sequences.items()
+        if found.get(table, 0) < last
+    }
+    if lost:
+        told = ", ".join(f"{table} end at {has} of {had}" for table, (has, had) in lost.items())
+        raise _damaged(folder, f"Rows are lost that were acknowledged ({told})")
+
+
+def begin(folder: Path) -> None:
+    """Before the database is written to: is it what it was? Then its seal is broken."""
+    mark, path = check_file(folder), folder / DATABASE
+    found: dict[str, int] = {}
+    if path.exists():  # read alone: a log that does not fit stays as it is
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as first:
+            found = sequences_of(first)
+    if mark is not None:
+        check_sequences(folder, mark, found)
+        _tell_streams(folder, mark)
+    write_mark(folder, Mark(found))
+
+
+def sequences_of(connection: sqlite3.Connection) -> dict[str, int]:
+    """Table → the last number that it gave out; `Damaged` when that is no number."""
+    try:
+        rows = connection.execute(_SEQUENCES).fetchall()
+    except sqlite3.OperationalError:  # no table that counts was made yet
+        return {}
+    except UnicodeDecodeError:  # SQLite's own message quotes rubbish
+        raise Damaged("The store's file is damaged: run `upswing repair`.") from None
+    return _counted(rows)
+
+
+def end(folder: Path) -> None:
+    """The store is closed: remember how far it came, and seal it."""
+    path, wal = folder / DATABASE, folder / f"{DATABASE}-wal"
+    try:
+        alone = not wal.exists() or wal.stat().st_size == 0
+        how = "immutable=1" if alone else "mode=ro"
+        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True)) as connection:
+            found = sequences_of(connection)
+        sealed = alone and path.stat().st_size <= SEALED_BYTES
+        write_mark(folder, Mark(found, _digest(path) if sealed else None, _streams(folder)))
+    except (OSError, sqlite3.Error, Damaged) as error:
+        log.warning("the store is not sealed: %s", error, extra={"action": "no_seal"})
+
+
+def _streams(folder: Path) -> dict[str, str]:
+    """The embedded bus's files, unless they are too many to be read at every start."""
+    root = folder / _STREAMS
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    if sum(path.stat().st_size for path in files) > SEALED_BYTES:
+        return {}
+    return {str(path.relative_to(root)): _digest(path) for path in files}
+
+
+def _tell_streams(folder: Path, mark: Mark) -> None:
+    if not mark.streams or (found := _streams(folder)) == mark.streams:
+        return
+    changed = sorted(name for name, _ in mark.streams.items() ^ found.items())
+    log.error(
+        "files of the bus changed while no loop ran: %s; what they held and nobody had stored yet may be lost",
+        ", ".join(dict.fromkeys(changed[:5])), extra={"action": "alert"},
+    )  # fmt: skip
+
+
+class Marker:
+    """Keeps the mark near to what is acknowledged."""
+
+    def __init__(self, folder: Path, database: Database, seconds: float = SECONDS) -> None:
+        self._folder, self._database, self._seconds = folder, database, seconds
+        self._written: Mapping[str, int] = {}
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            with contextlib.suppress(Transient):
+                await self.round()
+            await asyncio.sleep(self._seconds)
+
+    async def round(self) -> None:
+        found = await self._database.read(_read)
+        if found != self._written:
+            await asyncio.to_thread(write_mark, self._folder, Mark(found))
+            self._written = found
+
+
+def _read(tx: Tx) -> dict[str, int]:
+    return _counted(tx.rows(_SEQUENCES))
+
+
+def _counted(rows: list[tuple[Any, ...]]) -> dict[str, int]:
+    if not all(isinstance(name, str) and isinstance(seq, int) for name, seq in rows):
+        raise Damaged("The store's counters are damaged: run `upswing repair`.")
+    return dict(rows)
+
+
+def _plain(mark: Mark) -> dict[str, Any]:
+    return {
+        "sequences": dict(mark.sequences),
+        "seal": mark.seal,
+        "streams": dict(mark.streams),
+    }
+
+
+def _check(mark: Mark) -> str:
+    return sha256(json.dumps(_plain(mark), sort_keys=True).encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _damaged(folder: Path, what: str) -> Damaged:
+    return Damaged(
+        f"{folder}: {what}: put a whole copy of the directory back, or run `upswing repair --data {folder}`, "
+        "which keeps what is sound and says what is lost."
+    )

@@ -1,0 +1,250 @@
+"""What is left of a damaged data directory? `upswing repair` rebuilds the store and says what is lost.
+
+the database's sound rows ─┐
+the archive's lines ───────┼─▶ a new database, in the place of the old one, which is kept beside it
+the streams' messages ─────┘
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from upswing.errors import Misuse, UpswingError
+
+if TYPE_CHECKING:
+    from upswing.adapters.nats.bus import Bus
+    from upswing.adapters.sql.salvage import Salvage
+    from upswing.adapters.sql.store import SqlStore
+    from upswing.collect.admit import Limits
+    from upswing.redact import Redactor
+
+
+DOOR = "repair"
+"""How restored trajectories came: not from a gateway, so they are no evidence about a canary."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of a repair."""
+
+    kept: dict[str, int]
+    lost: dict[str, int]
+    tables: list[str]
+    names: set[str]
+    aside: str
+    gaps: dict[str, tuple[int, int]]
+    """Table → the last number that is known of, and the last one that was given out."""
+    archive: Counter[str] = field(default_factory=Counter)
+    streams: Counter[str] = field(default_factory=Counter)
+    trouble: list[str] = field(default_factory=list)
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "kept": self.kept, "lost": self.lost, "unreadable_tables": self.tables,
+            "lost_ids": sorted(self.names), "damaged_copy": self.aside,
+            "from_archive": dict(self.archive), "from_streams": dict(self.streams),
+            "trouble": self.trouble, "missing_numbers": {t: list(g) for t, g in self.gaps.items()},
+        }  # fmt: skip
+
+
+def repair(arguments: argparse.Namespace) -> int:
+    """Rebuild the store; 0 when nothing is known to be lost."""
+    from upswing.config import read_surroundings
+
+    if read_surroundings(os.environ).database_url:
+        raise Misuse("DATABASE_URL names PostgreSQL, which is repaired with its own tools.")
+    if not arguments.data.is_dir():
+        raise Misuse(f"{arguments.data} does not exist: there is nothing to repair.")
+    report = rebuild(arguments.data)
+    asyncio.run(_refill(arguments.data, report))
+    if arguments.json:
+        print(json.dumps(report.told(), indent=2))
+    else:
+        print("\n".join(_lines(report)))
+    return 1 if report.lost or report.tables or report.gaps or report.trouble else 0
+
+
+def rebuild(folder: Path) -> Report:
+    """A new database of what is sound in the old one, which stays beside it."""
+    from upswing.adapters.sql import mark
+    from upswing.adapters.sql.salvage import salvage
+    from upswing.adapters.sql.store import only_writer
+
+    with only_writer(folder):
+        before = _sequences(folder)
+        old, new = folder / mark.DATABASE, folder / f"{mark.DATABASE}.repair"
+        found = salvage(old, new, before)
+        aside = _set_aside(old) if old.exists() else ""
+        for left in folder.glob(f"{mark.DATABASE}-*"):
+            left.unlink()
+        new.replace(old)
+        mark.end(folder)
+    return _reported(found, aside)
+
+
+def _reported(found: Salvage, aside: str) -> Report:
+    return Report(dict(found.kept), dict(found.lost), found.tables, found.names, aside, found.gaps)
+
+
+def _sequences(folder: Path) -> dict[str, int]:
+    from upswing.adapters.sql import mark
+    from upswing.errors import Damaged
+
+    try:
+        known = mark.read_mark(folder)
+    except Damaged:
+        return {}
+    return dict(known.sequences) if known else {}
+
+
+def _set_aside(old: Path) -> str:
+    """Beside the database, under the first free name; its log goes with it."""
+    number = 1
+    while (kept := old.with_name(f"{old.name}.damaged-{number}")).exists():
+        number += 1
+    os.link(old, kept)
+    wal = old.with_name(f"{old.name}-wal")
+    if wal.exists():
+        wal.replace(kept.with_name(f"{kept.name}-wal"))
+    return str(kept)
+
+
+async def _refill(folder: Path, report: Report) -> None:
+    """What the archive and the streams still have."""
+    from upswing.adapters.archive import Archive
+    from upswing.adapters.sql.store import open_store
+    from upswing.collect.worker import limits_of
+    from upswing.config import read_settings, read_surroundings
+    from upswing.looking import make_redactor
+
+    settings, surroundings = read_settings(folder, os.environ), read_surroundings(os.environ)
+    store = open_store(folder)
+    try:
+        await store.prepare()
+        taking = _Taking(store, make_redactor(settings), limits_of(settings), report)
+        if surroundings.storage_path:
+            await taking.archive(Archive(surroundings.storage_path))
+        await taking.streams(folder, surroundings.nats_url)
+    finally:
+        store.close()
+
+
+class _Taking:
+    """Takes copies of what was stored once, each through the one admission."""
+
+    def __init__(self, store: SqlStore, redactor: Redactor, limits: Limits, report: Report) -> None:
+        self._store, self._redactor, self._limits, self._report = store, redactor, limits, report
+
+    async def archive(self, archive: Any) -> None:
+        try:
+            async for _, lines in archive.read():
+                for line in lines:
+                    await self._trajectory(line, self._report.archive)
+        except UpswingError as error:
+            self._report.trouble.append(f"The archive could not be read to its end: {error}")
+
+    async def streams(self, folder: Path, url: str | None) -> None:
+        try:
+            if url or (folder / "nats").is_dir():
+                async with _bus(folder, url) as bus:
+                    await self._stream(bus)
+        except (UpswingError, OSError) as error:
+            self._report.trouble.append(f"The streams could not be read to their end: {error}")
+
+    async def _stream(self, bus: Bus) -> None:
+        from upswing.contracts.topics import FEEDBACKS, TRAJECTORIES
+
+        for stream, take in ((TRAJECTORIES, self._trajectory), (FEEDBACKS, self._feedback)):
+            first, last = await bus.held(stream)
+            async for raw in bus.messages(stream, first, last):
+                await take(raw, self._report.streams)
+
+    async def _trajectory(self, raw: bytes, counts: Counter[str]) -> None:
+        from upswing.collect.admit import admit
+        from upswing.errors import Rejected
+        from upswing.runtime import now
+
+        try:
+            row = admit(raw, self._redactor, self._limits).admitted
+        except Rejected:
+            counts["refused"] += 1
+            return
+        taken = await self._store.take(row, door=DOOR, now=now(), stream_seq=None, announce=False)
+        counts[taken.name.lower()] += 1
+        self._report.names.discard(row.trajectory_id)
+
+    async def _feedback(self, raw: bytes, counts: Counter[str]) -> None:
+        from dataclasses import replace
+
+        from upswing.collect.admit import admit_feedback
+        from upswing.errors import Rejected
+        from upswing.runtime import now
+
+        try:
+            word, _findings = admit_feedback(raw, self._redactor, self._limits)
+        except Rejected:
+            counts["refused"] += 1
+            return
+        taken = await self._store.take_feedback(
+            replace(word, principal="bus"), now=now(), announce=False
+        )
+        counts[taken.name.lower()] += 1
+        self._report.names.discard(word.feedback_id)
+
+
+@contextlib.asynccontextmanager
+async def _bus(folder: Path, url: str | None) -> AsyncIterator[Bus]:
+    """The bus of this directory, for as long as it is read."""
+    from upswing.adapters.nats.bus import Bus
+    from upswing.adapters.nats.permissions import OPERATOR
+    from upswing.adapters.nats.server import EmbeddedServer
+    from upswing.contracts.topics import ROLES
+    from upswing.running import read_secrets
+
+    server = None
+    if not url:
+        secret = read_secrets(folder)
+        passwords = {role: secret[f"nats_{role}"] for role in (OPERATOR, *ROLES)}
+        server = EmbeddedServer(folder / "nats", passwords)
+        await server.start()
+        url = server.url(OPERATOR)
+    try:
+        bus = await Bus.connect(url)
+        try:
+            yield bus
+        finally:
+            await bus.close()
+    finally:
+        if server:
+            await server.stop()
+
+
+def _lines(report: Report) -> list[str]:
+    kept = ", ".join(f"{count} {table}" for table, count in sorted(report.kept.items()))
+    lines = [f"Kept: {kept or 'nothing'}."]
+    for name, counts in (("archive", report.archive), ("streams", report.streams)):
+        if counts:
+            lines.append(f"From the {name}: {counts['stored']} restored, {counts['known']} known.")
+    lines += [f"Lost of {table}: {count} rows." for table, count in sorted(report.lost.items())]
+    lines += [
+        f"Missing of {table}: the numbers from {has + 1} to {had}, but for what was restored above."
+        for table, (has, had) in sorted(report.gaps.items())
+    ]
+    lines += [f"Lost: all of {table}, which cannot be read." for table in report.tables]
+    if report.names:
+        lines.append(f"Not found again: {', '.join(sorted(report.names)[:20])}.")
+    lines += report.trouble
+    if report.aside:
+        lines.append(
+            f"The damaged database is kept in {report.aside}; delete it when nobody needs it."
+        )
+    return lines

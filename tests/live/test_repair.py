@@ -1,0 +1,139 @@
+"""Does `upswing repair` bring back what is left, and say what is lost?"""
+
+import json
+
+import pytest
+from tests.conftest import running_loop
+from tests.store.test_damage import NOW, admitted, filled, read_all
+from tests.support import Client, small, until
+
+from upswing.adapters.archive import Archive
+from upswing.adapters.sql.mark import DATABASE, FILE, Mark, read_mark, write_mark
+from upswing.adapters.sql.store import open_store
+from upswing.cli import main
+from upswing.errors import Damaged
+
+pytestmark = pytest.mark.live
+
+
+def repaired(data, capsys, *, code):
+    assert main(["repair", "--json", "--data", str(data)]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+async def reopened(folder):
+    store = open_store(folder)
+    await store.prepare()
+    return store
+
+
+async def rows_of(folder):
+    store = await reopened(folder)
+    try:
+        return await read_all(store)
+    finally:
+        store.close()
+
+
+def in_thread(function, *arguments, **options):
+    import asyncio
+
+    return asyncio.to_thread(function, *arguments, **options)
+
+
+async def test_spoilt_rows_come_back_from_the_archive_and_the_others_are_named(tmp_path, capsys, monkeypatch):  # fmt: skip
+    data, shelf = tmp_path / "data", tmp_path / "archive"
+    data.mkdir()
+    store = await filled(data, rows=5)
+    before = await read_all(store)
+    archived, gone, *_ = before.values()
+    await Archive(str(shelf)).write([archived])
+    store.close()
+    body = (data / DATABASE).read_bytes()
+    for row in (archived, gone):
+        place = body.index(row.admitted.body[-600:-500])
+        body = body[:place] + b"#" + body[place + 1 :]
+    (data / DATABASE).write_bytes(body)
+    with pytest.raises(Damaged, match="upswing repair"):
+        open_store(data)
+    monkeypatch.setenv("TRAJECTORY_STORAGE_PATH", str(shelf))
+    told = await in_thread(repaired, data, capsys, code=1)
+    assert told["lost"] == {"trajectories": 2}
+    assert told["lost_ids"] == [gone.admitted.trajectory_id]
+    assert told["from_archive"] == {"stored": 1}
+    after = await rows_of(data)
+    assert set(before) - set(after) == {gone.admitted.trajectory_id}
+    assert all(before[key].admitted == row.admitted for key, row in after.items())
+    assert (data / f"{DATABASE}.damaged-1").read_bytes() == body
+
+
+async def test_a_page_of_rubbish_costs_the_rows_on_it_and_no_others(tmp_path, capsys):
+    store = await filled(tmp_path, rows=60)
+    before = await read_all(store)
+    store.close()
+    body = (tmp_path / DATABASE).read_bytes()
+    victim = list(before.values())[30].admitted.body[:200]
+    page = body.index(victim) // 4096
+    (tmp_path / DATABASE).write_bytes(body[: page * 4096] + b"\xff" * 4096 + body[(page + 1) * 4096 :])  # fmt: skip
+    told = await in_thread(repaired, tmp_path, capsys, code=1)
+    after = await rows_of(tmp_path)
+    assert len(after) >= 50
+    assert all(before[key] == row for key, row in after.items())
+    assert told["lost"] or told["unreadable_tables"]
+
+
+async def test_a_damaged_mark_and_lost_numbers_are_mended_and_numbers_are_not_given_twice(tmp_path, capsys):  # fmt: skip
+    (await filled(tmp_path, rows=4)).close()
+    mark = read_mark(tmp_path)
+    write_mark(tmp_path, Mark({**mark.sequences, "trajectories": 40}))
+    with pytest.raises(Damaged, match="trajectories end at 4 of 40"):
+        open_store(tmp_path)
+    told = await in_thread(repaired, tmp_path, capsys, code=1)
+    assert told["missing_numbers"] == {"trajectories": [4, 40]}
+    store = await reopened(tmp_path)
+    row = admitted()
+    await store.take(row, door="http", now=NOW, stream_seq=None, announce=False)
+    assert (await store.trajectory(row.trajectory_id)).seq == 41
+    store.close()
+    (tmp_path / FILE).write_bytes(b"junk")
+    await in_thread(repaired, tmp_path, capsys, code=0)
+    assert len(await rows_of(tmp_path)) == 5
+
+
+async def test_a_lost_database_is_refused_and_comes_back_from_the_streams(data, capsys):
+    documents = [small() for _ in range(5)]
+    async with (
+        running_loop(data) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        for document in documents:
+            assert (await client.send(document))[0] == 202
+
+        async def told():
+            return (await loop.store.counts())["outbox"] == 0
+
+        await until(told)
+    (data / DATABASE).unlink()
+    with pytest.raises(Damaged, match=r"upswing\.db is missing"):
+        async with running_loop(data):
+            pass
+    report = await in_thread(repaired, data, capsys, code=1)
+    assert report["missing_numbers"]["trajectories"] == [0, 5]
+    assert report["from_streams"]["stored"] == 5
+    async with (
+        running_loop(data) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
+        for document in documents:
+            status, _ = await client("GET", f"/v1/trajectories/{document['trajectory_id']}")
+            assert status == 200
+
+
+def test_a_directory_in_use_or_missing_is_one_sentence(tmp_path, capsys):
+    assert main(["repair", "--data", str(tmp_path / "none")]) == 1
+    store = open_store(tmp_path)
+    assert main(["repair", "--data", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 2
+    assert "is in use by process" in said
+    store.close()

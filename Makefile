@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-all bench check clean
+.PHONY: install demo test test-all storm bench check clean
 
 install: $(STAMP)  ## .venv with everything in it
 
@@ -16,6 +16,9 @@ test: $(STAMP)  ## the default tests: unit, property, learning, live
 
 test-all: $(STAMP)  ## the slow ones too
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+storm: $(STAMP)  ## kills, corruption, poison, forgery at full size; one line each at the end
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m storm $(ARGS)
 
 bench: $(STAMP)  ## measure the ratios, each peer in its own venv
 	$(BIN)/python -m bench $(ARGS)

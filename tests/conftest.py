@@ -1,6 +1,7 @@
 """What the tests stand on: a real loop in this process or in its own, and both databases."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
+from tests.storms import lines, storm_of
 from tests.support import Client, Process
 
 
@@ -25,6 +27,18 @@ def pytest_collection_modifyitems(items):
         return 2 if item.get_closest_marker("live") else 0
 
     items.sort(key=place)
+    for item in items:
+        if name := storm_of(str(item.path)):
+            item.add_marker(pytest.mark.storm)
+            item.user_properties.append(("storm", name))
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """What the storms came to, where they were asked for."""
+    if config.getoption("-m") == "storm":
+        terminalreporter.section("storms")
+        for line in lines(itertools.chain.from_iterable(terminalreporter.stats.values())):
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(autouse=True)

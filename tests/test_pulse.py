@@ -194,7 +194,7 @@ async def test_a_frozen_worker_is_replaced_for_whoever_waits_and_whoever_asks_ne
         os.kill(pid, signal.SIGSTOP)
         with pytest.raises(Transient):
             await asyncio.wait_for(child.ask(ask), 30)
-        assert not alive(pid)
+        await until(lambda: not alive(pid), 10)
         assert await asyncio.wait_for(child.ask(ask), 30)
         os.kill(child._process.pid, signal.SIGSTOP)  # also when nobody asks
         await until(lambda: child._process is None, 30)

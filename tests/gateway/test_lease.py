@@ -1,6 +1,7 @@
 """How long does a plan hold at a gateway whose clock shows something else than the controller's?"""
 
 from datetime import UTC, datetime, timedelta
+from random import random
 from uuid import uuid4
 
 import pytest
@@ -63,7 +64,7 @@ class Jumping:
 @pytest.mark.parametrize("jump", [DAY, -DAY])
 async def test_a_clock_that_jumps_ends_no_lease_and_lengthens_none(jump):
     clock = Jumping()
-    gateway = Gateway(clock=clock, new_id=uuid4)
+    gateway = Gateway(clock=clock, new_id=uuid4, draw=random)
     gateway.apply(leased(0.6), 0.0)
     clock.ahead = jump
     assert gateway.traffic.shares() == {"base": 0.0, "new": 1.0}
@@ -73,7 +74,7 @@ async def test_a_clock_that_jumps_ends_no_lease_and_lengthens_none(jump):
 
 
 async def test_a_plan_that_is_heard_again_is_no_newer():
-    gateway = Gateway(clock=now, new_id=uuid4)
+    gateway = Gateway(clock=now, new_id=uuid4, draw=random)
     made = leased(45)
     gateway.apply(made, 40.0)
     gateway.apply(read_plan(write_plan(made)), 0.0)

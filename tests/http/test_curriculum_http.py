@@ -84,6 +84,7 @@ async def test_practice_is_marked_in_the_store_and_counts_in_no_evidence(data):
         assert {row[0] for row in marked} == {each["trajectory_id"] for each in trees[:6]}
         database = loop.store.database
         assert len(await Earnings(database).of("tiny", "other")) == 4
+        await database.write(lambda tx: tx.execute("UPDATE trajectories SET door = 'gateway'"))
         assert (await database.read(lambda tx: earned(tx, "tiny", 100))).count == 4
         _, ready = await client("GET", "/api/admin/training/status")
         assert ready["readiness"]["stats"]["totalTrajectories"] == 10

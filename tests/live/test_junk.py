@@ -64,7 +64,7 @@ async def outcome(data, before, caplog):
     return "told" if alerts else "nothing"
 
 
-@pytest.mark.parametrize("tries", [5, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tries", [2, pytest.param(1000, marks=pytest.mark.slow)])
 async def test_no_flip_and_no_cut_of_any_file_goes_unnoticed_or_is_served(data, tmp_path, caplog, tries):  # fmt: skip
     before = await lived(data)
     sound, chance = tmp_path / "sound", random.Random(7)

@@ -114,4 +114,19 @@ def test_few_users_hold_and_are_not_taken_back():
     one = first_step((Step(0.5, timedelta(0), 1),), start)
     assert isinstance(next_action(one, verdict, start + timedelta(days=30)), Hold)
     evidence.rewards.observe(LIMITS.min_users, 0.5, candidate=True, step="0.5")
-    assert not judge(evidence, LIMITS).too_few_users
+    enough = judge(evidence, LIMITS)
+    assert "cannot decide it" not in enough.sentence
+    assert isinstance(next_action(one, enough, start + timedelta(days=30)), Hold)
+
+
+def test_a_guard_whose_part_of_the_traffic_comes_no_more_holds_nobody():
+    evidence = begin(LIMITS)
+    for seq in range(1, 200):
+        row = SeenReward(seq, "m", "r", 0.0 if seq % 2 else 1.0, "0.5", None, ("segment old",))
+        evidence.guards.observe(row, candidate=bool(seq % 2), limit=LIMITS.reward)
+    assert evidence.guards.doubtful()
+    for later in range(200, 800):
+        row = SeenReward(later, "m", "r", 0.5, "0.5", 0.5, ("segment new",))
+        evidence.guards.observe(row, candidate=later % 3 == 0, limit=LIMITS.reward)
+    found = evidence.guards.doubtful()
+    assert found is None or "old" not in found[0]

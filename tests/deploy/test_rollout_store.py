@@ -339,10 +339,10 @@ async def test_who_is_withdrawn_is_told_the_newest_first_and_not_without_end(bot
 async def test_evidence_says_under_which_shares_it_began_and_what_part_of_the_traffic_it_is(
     rollouts, store
 ):
-    await scored(store, gateway={"step": "0.25"}, segment="eu")
+    await scored(store, gateway={"step": "0.25"}, segment="eu", domain="trade")
     (row,) = (await rollouts.rewards_after(0, ["m-1"])).rows
     assert row.step == "0.25"
-    assert row.segments == ("domain coding", "agent type developer", "segment eu")
+    assert row.segments == ("domain trade", "agent type developer", "segment eu")
     assert row.completion is not None
     assert not row.by_user
 

@@ -102,3 +102,63 @@ def test_what_was_said_before_an_answer_is_what_was_asked():
     later = b'[{"content":"a","role":"user"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]'
     assert spoken(later)[1] == (spoken(first)[0],)
     assert spoken(b"[1]") == ("", ())
+
+
+async def test_a_system_prompt_that_tells_the_time_does_not_begin_a_conversation_anew():
+    board = Board()
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.5))
+        talk = [user("a question")]
+        async with started(made, draw=lambda: 0.1, pins=board) as one:
+            assert await who(server, one, {"role": "system", "content": "12:00"}, *talk) == "new"
+        talk += [assistant("hm"), user("go on")]
+        async with started(made, draw=lambda: 0.9, pins=board) as other:
+            assert await who(server, other, {"role": "system", "content": "12:01"}, *talk) == "new"
+
+
+async def test_a_client_that_echoes_who_answered_asks_for_nobody():
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.5))
+        async with started(made, draw=alternating()) as gateway:
+            for episode in ("e1", "e2"):
+                first = await who(
+                    server, gateway, user("hi"), headers=(f"X-Episode-Id: {episode}",)
+                )
+                body = {"model": first, "messages": [user("more")]}
+                await gateway.client("POST", "/v1/chat/completions", body, headers=(f"X-Episode-Id: {episode}",))  # fmt: skip
+                await gateway.close(episode)
+            told = [each["metadata"]["gateway"] for each in gateway.keeper.trajectories]
+    assert [each["named"] for each in told] == [False, False]
+    assert [each["rollout"] for each in told] == ["rollout-1"] * 2
+
+
+async def test_an_id_that_is_used_again_keeps_its_model_only_for_its_time():
+    class Counted(Board):
+        puts = 0
+
+        def put(self, key, model_id):
+            self.puts += 1
+            super().put(key, model_id)
+
+    board = Counted()
+    async with Scripted() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.5))
+        async with started(made, draw=lambda: 0.1, pins=board) as gateway:
+            for _ in range(5):
+                await gateway.chat(user("hi"), headers=("X-Episode-Id: worker-1",))
+                await gateway.close("worker-1")
+    assert board.puts == 1
+
+
+async def test_a_segment_is_what_was_told_at_first():
+    async with Scripted() as server, started(plan(model("base", server.url))) as gateway:
+        await gateway.chat(user("hi"), headers=("X-Episode-Id: e1",), metadata={"segment": "eu"})
+        await gateway.close("e1", {"metadata": {"segment": "easy", "domain": "coding"}})
+        (kept,) = gateway.keeper.trajectories
+    assert kept["metadata"]["segment"] == "eu"
+    assert "domain" not in kept["metadata"]
+
+
+def test_long_and_odd_conversations_are_looked_at_in_part():
+    many = b"[" + b",".join([b'{"role":"assistant"}'] * 50_000) + b"]"
+    assert len(spoken(many)[1]) <= 64

@@ -24,24 +24,30 @@ COMPLETION, WORST = "task completion", "the share of worst outcomes"
 _WORST = 0.1
 """Rewards up to this are the worst outcomes."""
 _FOLLOWED, _FIRST, _KNOWN = 10, 10, 500
-"""Segments of a kind that are followed, episodes before one is, and names that are remembered."""
+"""Segments of a kind that are followed, episodes before one is, and names of a kind that are remembered."""
 _KINDS = 3
 _MOST = 2 + _KINDS * (_FOLLOWED + 1)
 """Guards that there can be."""
 _WIDER = 2.0
-_DOUBTFUL = 5.0
-"""Odds from which on a guard is waited for."""
+_DOUBTFUL = 2.0
+"""Odds from which on a guard is waited for, times the guards there are."""
+_GONE = 500
+"""Rows without one of its own after which a guard is not waited for."""
 
 
 class Guards(Struct):
     """It changes in place, like the evidence that it belongs to."""
 
     tests: dict[str, RewardEvidence] = field(default_factory=dict)
-    came: dict[str, int] = field(default_factory=dict)
-    """How often each segment has come that is not followed yet."""
+    came: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By kind: how often each segment has come that is not followed yet."""
+    rows: int = 0
+    last: dict[str, int] = field(default_factory=dict)
+    """Guard → the row that it saw last."""
 
     def observe(self, row: SeenReward, *, candidate: bool, limit: float) -> None:
         """Take one episode; `limit` is the fall of the whole that matters."""
+        self.rows += 1
         total = row.raw_total
         self._bet(COMPLETION, row, row.completion, candidate, limit)
         self._bet(WORST, row, None if total is None else float(total > _WORST), candidate, limit)
@@ -57,9 +63,11 @@ class Guards(Struct):
         return None
 
     def doubtful(self) -> tuple[str, RewardEvidence] | None:
-        """A guard that is losing and has not settled whether that is chance."""
+        """A guard that is losing and has not settled whether that is chance; not one that comes no more."""
+        odds = _DOUBTFUL * max(1, len(self.tests))
         for name, test in self.tests.items():
-            if test.worse.wealth >= _DOUBTFUL and (test.fall or 0.0) <= -test.drop:
+            comes = self.rows - self.last.get(name, 0) < _GONE
+            if comes and test.worse.wealth >= odds and (test.fall or 0.0) <= -test.drop:
                 return name, test
         return None
 
@@ -72,6 +80,7 @@ class Guards(Struct):
         if test is None:
             test = self.tests[name] = RewardEvidence(drop=min(0.5, _WIDER * limit))
         test.observe(row.seq, value, candidate=candidate, step=row.step)
+        self.last[name] = self.rows
 
     def _followed(self, segment: str) -> str:
         """The guard of a segment: its own, or that of all the smaller ones of its kind."""
@@ -81,10 +90,11 @@ class Guards(Struct):
             each for each in ("domain", "agent type", "segment") if segment.startswith(each)
         )
         pooled = f"any other {kind}"
-        if segment in self.came or len(self.came) < _KNOWN:
-            self.came[segment] = self.came.get(segment, 0) + 1
+        came = self.came.setdefault(kind, {})
+        if segment in came or len(came) < _KNOWN:
+            came[segment] = came.get(segment, 0) + 1
         own = sum(name.startswith(f"{kind} ") for name in self.tests)
-        if self.came.get(segment, 0) > _FIRST and own < _FOLLOWED:
-            del self.came[segment]
+        if came.get(segment, 0) > _FIRST and own < _FOLLOWED:
+            del came[segment]
             return segment
         return pooled

@@ -84,18 +84,25 @@ class HealthVerdict(Struct, frozen=True):
 def judge(evidence: Evidence, limits: Limits, *, backend_alive: bool = True) -> HealthVerdict:
     """The first row of the table that holds."""
     rewards = evidence.rewards
-    found = _failing(evidence, limits, backend_alive)
+    found, few = _broken(evidence, limits, backend_alive), _too_few_users(evidence, limits)
+    if found is None and few is None:
+        found = _worse(evidence, limits)
     if found is not None:
         cause, sentence = found
         return HealthVerdict(Health.FAILING, sentence, rewards.candidates, False, cause)
-    if (few := _too_few_users(evidence, limits)) is not None:
+    if few is not None:
         return HealthVerdict(Health.INCONCLUSIVE, few, rewards.candidates, too_few_users=True)
     doubt = _doubt(evidence, limits)
     if doubt is not None:
-        return HealthVerdict(Health.INCONCLUSIVE, doubt, rewards.candidates)
+        return HealthVerdict(
+            Health.INCONCLUSIVE, doubt, rewards.candidates, too_few_users=evidence.by_user
+        )
     lower = rewards.lower(limits.promotion_chance)
     proven = lower > -rewards.drop
-    return HealthVerdict(Health.HEALTHY, _healthy(lower, proven), rewards.candidates, proven)
+    return HealthVerdict(
+        Health.HEALTHY, _healthy(lower, proven), rewards.candidates, proven,
+        too_few_users=evidence.by_user and not proven,
+    )  # fmt: skip
 
 
 def figures(evidence: Evidence, limits: Limits) -> Figures:
@@ -122,13 +129,19 @@ def figures(evidence: Evidence, limits: Limits) -> Figures:
     )
 
 
-def _failing(evidence: Evidence, limits: Limits, alive: bool) -> tuple[Cause, str] | None:
-    rewards, errors, complaints = evidence.rewards, evidence.errors, evidence.complaints
+def _broken(evidence: Evidence, limits: Limits, alive: bool) -> tuple[Cause, str] | None:
+    """What waits for no test."""
+    errors = evidence.errors
     if not alive:
         return Cause.BACKEND, "Its backend does not answer."
     if is_hard_failure(errors, limits):
         share = errors.recent_candidate.share
         return Cause.HARD, f"{share:.0%} of its latest requests fail, the baseline's do not."
+    return None
+
+
+def _worse(evidence: Evidence, limits: Limits) -> tuple[Cause, str] | None:
+    rewards, errors, complaints = evidence.rewards, evidence.errors, evidence.complaints
     if fails_too_often(errors, limits):
         return Cause.ERRORS, _errors(errors)
     if earns_less(rewards, limits):

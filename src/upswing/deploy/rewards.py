@@ -135,7 +135,10 @@ class RewardEvidence(Struct):
         if (found := self.rounds.get(step)) is None:
             while len(self.rounds) >= _STEPS:
                 self.rounds.pop(next(iter(self.rounds)))
-            found = self.rounds[step] = Round()
+            found = Round()
+        else:
+            del self.rounds[step]
+        self.rounds[step] = found  # those in use are kept
         return found
 
     @property

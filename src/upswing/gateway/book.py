@@ -135,6 +135,7 @@ class Book:
         self._open: OrderedDict[str, Episode] = OrderedDict()
         """By principal and id, the one unused for longest first."""
         self._lines: dict[str, list[Episode]] = {}
+        self._trajectories: dict[str, Episode] = {}
         self.size = 0
         self.gaps = 0
 
@@ -143,6 +144,9 @@ class Book:
 
     def get(self, principal: str, episode_id: str) -> Episode | None:
         return self._open.get(f"{principal}\0{episode_id}")
+
+    def of_trajectory(self, trajectory_id: str) -> Episode | None:
+        return self._trajectories.get(trajectory_id)
 
     def find(self, principal: str, sign: Sign, messages: bytes) -> Episode | None:
         """The open episode that this request belongs to."""
@@ -157,6 +161,7 @@ class Book:
 
     def open(self, episode: Episode) -> None:
         self._open[f"{episode.principal}\0{episode.episode_id}"] = episode
+        self._trajectories[episode.trajectory_id] = episode
         if episode.source is not Source.GIVEN:
             self._lines.setdefault(episode.line, []).append(episode)
 
@@ -190,6 +195,7 @@ class Book:
     def remove(self, episode: Episode) -> None:
         """Take it out of the book; what was heard of it is the caller's now."""
         self._open.pop(f"{episode.principal}\0{episode.episode_id}", None)
+        self._trajectories.pop(episode.trajectory_id, None)
         if line := self._lines.get(episode.line):
             if episode in line:
                 line.remove(episode)

@@ -22,7 +22,7 @@ from upswing.gateway.feedback import read_feedback
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Keeper
 from upswing.gateway.recorder_service import Recorder, Waiting
-from upswing.gateway.said import End, check_same, read_end
+from upswing.gateway.said import AT_FIRST, End, check_same, read_end
 
 
 class Endings:
@@ -67,7 +67,8 @@ class Endings:
             return
         if said.outcome is not None:
             episode.outcome = said.outcome
-        episode.about = {**episode.about, **said.metadata}
+        later = {key: told for key, told in said.metadata.items() if key not in AT_FIRST}
+        episode.about = {**episode.about, **later}
         self._recorder.end(episode, "close")
 
     async def feedback(self, owner: str, body: bytes) -> Reply:

@@ -32,6 +32,9 @@ from upswing.gateway.asked import Asked
 Headers = Mapping[bytes, bytes]
 _ID = re.compile(r"[\x21-\x7e]{1,256}")
 _MESSAGES = json_decoder(list[Raw])
+_SPOKEN, _ANSWERS = 2000, 64
+"""Messages that a conversation is known by, and answers before which it may have begun."""
+_FRAME = frozenset({"system", "developer"})
 _OPENING = 8
 """Messages that are looked through for the first one of the user."""
 
@@ -128,19 +131,24 @@ def spoken(messages: Raw | bytes) -> tuple[str, tuple[str, ...]]:
     """A hash of all that was said, and of what had been said before each answer.
 
     The first request of a conversation is among the latter in each that follows. Solved examples in a prompt
-    are answers too, but nobody ever asked just what stands before them.
+    are answers too, but nobody ever asked just what stands before them. What frames a conversation does not
+    count: many a system prompt tells the time.
     """
     digest, before = sha256(), []
     try:
-        for raw in _MESSAGES.decode(messages):
+        for raw in _MESSAGES.decode(messages)[:_SPOKEN]:
             message = _MESSAGE.decode(raw)
+            if message.role in _FRAME:
+                continue
             if message.role == "assistant":
                 before.append(digest.hexdigest()[:32])
             digest.update(f"{message.role}\0".encode())
             digest.update(_canonical(message.content))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return "", ()  # its model may know better
-    return digest.hexdigest()[:32], tuple(before)
+    half = _ANSWERS // 2
+    some = before if len(before) <= _ANSWERS else [*before[:half], *before[-half:]]
+    return digest.hexdigest()[:32], tuple(some)
 
 
 def goes_on(messages: bytes, earlier: bytes) -> bool:

@@ -88,6 +88,8 @@ class Recorder:
         """By principal and episode id."""
         self._said: dict[str, Said] = {}
         """What was said of them."""
+        self._users: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        """Trajectory → whose it was, of those that ended lately."""
         self.backlog_bytes = 0
         self._wake = asyncio.Event()
         self.counts = Counts()
@@ -128,9 +130,10 @@ class Recorder:
         ended = self._ended_as(episode, why)
         key = f"{episode.principal}\0{episode.episode_id}"
         self._ended[key] = ended
-        self._said[key] = replace(
-            _said(episode, why), trajectory_id=episode.trajectory_id, user_id=episode.user_id
-        )
+        self._said[key] = replace(_said(episode, why), user_id=episode.user_id)
+        self._users[episode.trajectory_id] = (episode.principal, episode.user_id)
+        while len(self._users) > _REMEMBERED:
+            self._users.popitem(last=False)
         while len(self._ended) > _REMEMBERED:
             oldest, _ = self._ended.popitem(last=False)
             del self._said[oldest]
@@ -182,13 +185,12 @@ class Recorder:
             opened = self.book.get(principal, episode_id)
             ended = self._said.get(f"{principal}\0{episode_id}")
             return opened.user_id if opened else ended.user_id if ended else None
-        for opened in self.book.all():
-            if opened.principal == principal and opened.trajectory_id == trajectory_id:
-                return opened.user_id
-        for key, said in self._said.items():
-            if said.trajectory_id == trajectory_id and key.startswith(f"{principal}\0"):
-                return said.user_id
-        return None
+        if trajectory_id is None:
+            return None
+        if (found := self.book.of_trajectory(trajectory_id)) is not None:
+            return found.user_id if found.principal == principal else None
+        owner, user = self._users.get(trajectory_id, ("", None))
+        return user if owner == principal else None
 
     async def durable(self, ended: Waiting | Kept, seconds: float) -> Kept | None:
         """What became of it, as soon as that is certain; None when it takes longer."""

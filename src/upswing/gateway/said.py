@@ -29,9 +29,11 @@ from upswing.errors import Conflict, Reason, Rejected
 FROM_CLIENT = (
     "window_id", "window_hours", "scenario_id", "is_evaluation", "environment", "test_results",
     "linter_results", "security_scan", "ground_truth", "infra_error", "outcome",
-    "purpose",
+    "purpose", "domain", "segment",
 )  # fmt: skip
 """Keys of the trajectory's metadata that a client may give, with a request or at the end."""
+AT_FIRST = ("domain", "segment")
+"""Of these, what counts only with the first request: afterwards it may follow from what the model did."""
 _COUNTS = "The episode counts as one whose outcome nobody states."
 _ENDED_BY = {
     "idle": " because no request came for long",
@@ -60,7 +62,6 @@ class Said:
     """Hashes of the other things in its metadata."""
     notes: tuple[str, ...] = ()
     """What of it was not understood."""
-    trajectory_id: str = ""
     user_id: str | None = None
 
 

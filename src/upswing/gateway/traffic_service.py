@@ -105,8 +105,8 @@ class Traffic:
         `wished` is a model that the client asks for; a candidate, and no other, can be had so. One
         that is withdrawn answers nobody: the baseline does, and the episode says so.
         """
-        if wished:
-            return self._named(table, episode, wished)
+        if wished and not (wished == episode.chosen and not episode.named):
+            return self._named(table, episode, wished)  # an echo of who answered before is no wish
         if episode.seat is not None and episode.seat[0] is table:
             return episode.seat[1]
         if episode.model_id:
@@ -117,6 +117,8 @@ class Traffic:
             choice = stay(table, pinned, self._retired) or table.baseline
             if _mark(table, episode, pinned):
                 choice = table.baseline
+            if choice.model.model_id == pinned:  # what is told already ends in its time
+                episode.model_id = pinned
             return self._seated(table, episode, choice)
         return self._drawn(table, episode)
 

@@ -43,6 +43,7 @@ class _Metadata(msgspec.Struct):
     gateway: _Gateway | None = None
     mixed_models: Any = None
     withdrawn_model: Any = None
+    domain: Any = None
     segment: Any = None
 
 
@@ -71,7 +72,7 @@ class _Word(msgspec.Struct):
 _COMPLETION = "task_completion"
 _LONGEST = 100
 """Characters of a segment's name."""
-_EARLIER = 5
+_EARLIER = 200
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError)
 _TRAJECTORIES = json_decoder(_Trajectory)
 _REWARDS = json_decoder(_Reward)
@@ -92,7 +93,7 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
     counts = f"r.revision = 1 AND t.model IN ({marks}) AND {_SOUND}"
     sql = (
         f"SELECT r.seq, t.model, CASE WHEN {counts} THEN r.body END, CASE WHEN {counts} THEN t.body END, "
-        "t.domain, t.agent_type, t.user_id, t.seq, t.content_hash "
+        "t.agent_type, t.user_id, t.seq, t.content_hash "
         "FROM rewards r LEFT JOIN trajectories t ON t.trajectory_id = r.trajectory_id "
         "WHERE r.seq > ? ORDER BY r.seq LIMIT ?"
     )
@@ -145,12 +146,12 @@ def earned(tx: Tx, model_id: str, most: int) -> Earned:
 
 
 def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
-    about = _by_chance(blob_of(row[3], row[8]))
+    about = _by_chance(blob_of(row[3], row[7]))
     if about is None or about.gateway is None:
         return None
     gateway = about.gateway
     by_user = gateway.unit == "user"
-    if by_user and _came_before(tx, row[6], row[7], models, gateway.rollout):
+    if by_user and _came_before(tx, row[5], row[6], models, gateway.rollout):
         return None
     total = completion = None
     with contextlib.suppress(*_UNREADABLE):
@@ -159,12 +160,15 @@ def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
         completion = reward.reward_components.get(_COMPLETION, _Component()).score
     return SeenReward(
         row[0], row[1], gateway.rollout, total, gateway.step, completion,
-        _segments(row[4], row[5], about.segment), by_user,
+        _segments(about.domain, row[4], about.segment), by_user,
     )  # fmt: skip
 
 
 def _segments(domain: Any, agent_type: Any, declared: Any) -> tuple[str, ...]:
-    """Which parts of the traffic an episode belongs to.
+    """Which parts of the traffic an episode belongs to, by what was told before a model acted.
+
+    A domain that is guessed from the tools that were called would compare the easy tasks of one model with the
+    hard ones of another.
 
     >>> _segments("coding", "main", "eu")
     ('domain coding', 'agent type main', 'segment eu')
@@ -243,6 +247,8 @@ def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenCom
         return None
     if (about := _by_chance(blob_of(row[1], row[5]))) is None:
         return None
+    if about.gateway and about.gateway.unit == "user":
+        return None  # one who complains often is one user
     rollout = about.gateway.rollout if about.gateway else ""
     owner = row[2]
     if not _may_complain(word[4], owner, word[5], word[7]):

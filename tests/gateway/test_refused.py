@@ -182,6 +182,8 @@ async def test_a_task_that_dies_inside_ends_the_process_and_another_takes_its_pl
             with pytest.raises(Transient):
                 await keeping.keep(frame())
         await until(lambda: not alive(pid), 10, "it lives on without a task")
+        child = keeping.keeper._child
+        await until(lambda: child._process is None or child._process.pid != pid, 10)
         fault.unlink()
         await until(lambda: f"a fault in the {task}" in capfd.readouterr().err, 10)
         await keeping.works()

@@ -8,29 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from upswing.contracts import DeadLetter, decode
 from upswing.errors import Reason, Rejected, Transient
-from upswing.ports import Carried
+from upswing.ports import Delivery, Pulls
 
 log = logging.getLogger(__name__)
 STAGE = "gateway"
 _FETCH = 50
 _WAIT_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-
-
-class Delivery(Protocol):
-    @property
-    def carried(self) -> Carried: ...
-    async def ack(self) -> None: ...
-    async def later(self, seconds: float) -> None: ...
-
-
-class Pulls(Protocol):
-    async def fetch(self, most: int, wait_seconds: float) -> Sequence[Delivery]: ...
 
 
 class Buries(Protocol):

@@ -146,6 +146,29 @@ class Carried:
     payload: bytes
 
 
+class Delivery(Protocol):
+    """A message that a stage has in hand until it says what became of it."""
+
+    @property
+    def carried(self) -> Carried: ...
+
+    async def ack(self) -> None: ...
+
+    async def later(self, seconds: float) -> None: ...
+
+
+class Pulls(Protocol):
+    """A consumer of one subject."""
+
+    async def fetch(self, most: int, wait_seconds: float) -> Sequence[Delivery]: ...
+
+
+class Erases(Protocol):
+    """Takes messages out of a stream: what was refused, or held something private."""
+
+    async def erase_messages(self, stream: str, seqs: Sequence[int]) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class OpenStep:
     """A step as it was stored: redacted, with the hash of what was sent."""

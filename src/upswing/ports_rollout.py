@@ -222,6 +222,8 @@ class SeenComplaint:
     rollout: str
     started: datetime
     """When the episode began, in real time."""
+    step: str = ""
+    """The shares under which it was drawn, as its gateway had them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,3 +354,12 @@ async def test_where_users_keep_their_model_each_counts_once(rollouts, store):
     rows = (await rollouts.rewards_after(0, ["m-1"])).rows
     assert [row.rollout for row in rows] == ["r-1"] * 3 + ["r-2"]
     assert all(row.by_user for row in rows)
+
+
+async def test_a_complaint_counts_with_the_share_that_its_gateway_had(store, rollouts):
+    """A gateway that may give 5 % beside a plan of 50 %."""
+    for number, step in enumerate(("0.05", ""), 1):
+        name = await scored(store, gateway={"step": step})
+        await say(store, number, type="thumbs_down", trajectory_id=name)
+    seen = await rollouts.complaints_after(0, ["m-1"])
+    assert [row.step for row in seen.rows] == ["0.05", ""]

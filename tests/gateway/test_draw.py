@@ -1,12 +1,18 @@
 """Chance gives each episode its model, whoever asks; a conversation keeps it."""
 
+import asyncio
 import itertools
+from types import SimpleNamespace
 
 import pytest
+from nats.errors import OutboundBufferLimitError
 
 from tests.gateway.conftest import assistant, model, plan, started, user
 from tests.gateway.scripted import Scripted
+from tests.support import until
+from upswing.adapters.nats.traffic import Pins
 from upswing.gateway.episodes import spoken
+from upswing.together import end
 
 pytestmark = pytest.mark.live
 SIGNS = {
@@ -162,3 +168,32 @@ async def test_a_segment_is_what_was_told_at_first():
 def test_long_and_odd_conversations_are_looked_at_in_part():
     many = b"[" + b",".join([b'{"role":"assistant"}'] * 50_000) + b"]"
     assert len(spoken(many)[1]) <= 64
+
+
+async def test_what_could_not_be_told_of_an_assignment_is_told_with_the_next(monkeypatch):
+    """A client whose buffer is full refuses to publish; that is hard to bring about with a real one."""
+
+    class Full:
+        told, refuses = [], True
+
+        async def subscribe(self, subject, cb):
+            pass
+
+        async def publish(self, subject, payload):
+            if self.refuses:
+                raise OutboundBufferLimitError
+            self.told.append((subject.rpartition(".")[2], payload))
+
+    async def nothing(*_):
+        pass
+
+    monkeypatch.setattr("upswing.adapters.nats.traffic.found", nothing)
+    monkeypatch.setattr(Pins, "_remember", nothing)
+    pins, client = Pins(), Full()
+    running = asyncio.create_task(pins.run(SimpleNamespace(client=client)))
+    pins.put("a", "one")
+    await until(lambda: not pins._wake.is_set() and pins.remembered.is_set(), 10)
+    client.refuses = False
+    pins.put("b", "two")
+    await until(lambda: client.told == [("a", b"one"), ("b", b"two")], 10)
+    await end([running])

@@ -1,7 +1,7 @@
 """Who may ask what? Every endpoint of the running loop with every kind of key."""
 
 import pytest
-from tests.support import Client, Process, files_with, small
+from tests.support import Client, Process, files_with, small, trajectory
 
 pytestmark = pytest.mark.live
 
@@ -175,7 +175,8 @@ async def test_what_a_key_has_begun_no_other_can_go_on_with(client):
         status, answer = await client("POST", f"{path}/{way}", body, key=other)
         assert (status, answer["error"]) == (nothing[0], nothing[1]["error"]), answer
     assert (await client("POST", "/v1/trajectories/start", begun, key=other))[0] == 409
+    whole = trajectory(trajectory_id=begun["trajectory_id"])
+    assert (await client("POST", "/v1/trajectories", whole, key=other))[0] == 202
+    assert (await client("POST", f"{path}/end", {}, key=other))[0] == nothing[0]
     assert (await client("POST", f"{path}/steps", step, key=mine))[0] == 202
     assert (await client("POST", f"{path}/steps", step))[0] == 202  # an operator speaks for all
-    status, answer = await client("POST", f"{path}/end", {"final_status": "completed"}, key=mine)
-    assert status == 202, answer

@@ -15,9 +15,9 @@ from tests.poison.test_stages import REDACTOR, REQUESTS, letters
 from tests.support import raw, trajectory
 from tests.train.test_desk import Bench as Training
 from tests.train.test_desk import Delivery, asking
-from upswing.adapters.sql.store import in_memory, read_only
+from upswing.adapters.sql.store import read_only
 from upswing.adapters.validation import FilePins
-from upswing.aside import AsideMetrics, Burial
+from upswing.aside import AsideMetrics
 from upswing.cli import main
 from upswing.collect.look import refusal
 from upswing.contracts import decode_trajectory
@@ -177,22 +177,6 @@ async def test_tasks_are_harvested_whatever_others_say_is_right():
 
 
 # ── training ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-async def store():
-    made = in_memory()
-    await made.prepare()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def burial(store):
-    return Burial(
-        store.database.aside, store, lambda body, error: refusal(body, error, REDACTOR),
-        clock=lambda: NOW,
-    )  # fmt: skip
 
 
 async def test_sound_requests_become_jobs_among_poison_on_their_topic(store, burial):

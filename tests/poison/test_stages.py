@@ -26,7 +26,7 @@ from upswing.adapters.sql.outcomes import Outcomes
 from upswing.adapters.sql.production import Production
 from upswing.adapters.sql.rewards import Rewards
 from upswing.adapters.sql.rollouts import Rollouts
-from upswing.adapters.sql.store import in_memory, micros
+from upswing.adapters.sql.store import micros
 from upswing.adapters.sql.validations import Validations
 from upswing.aside import Burial
 from upswing.collect.admit import Limits, admit, admit_feedback
@@ -65,22 +65,6 @@ def wrong(kind):
 BODIES = poisons(Trajectory, wrong(Trajectory))
 WORDS = poisons(Feedback, wrong(Feedback))
 REQUESTS = poisons(TrainingRequest, wrong(TrainingRequest))
-
-
-@pytest.fixture
-async def store():
-    made = in_memory()
-    await made.prepare()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def burial(store):
-    return Burial(
-        store.database.aside, store, lambda body, error: refusal(body, error, REDACTOR),
-        clock=lambda: NOW,
-    )  # fmt: skip
 
 
 def admitted(document=None):

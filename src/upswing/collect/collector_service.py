@@ -26,7 +26,7 @@ from upswing.collect.look import Refused, digest
 from upswing.collect.service import STAGE, Outcome
 from upswing.collect.suspects import DEATHS_TO_POISON, Suspects, Way
 from upswing.errors import Died, Reason, Transient
-from upswing.ports import Carried, CollectStore
+from upswing.ports import Carried, CollectStore, Delivery, Erases, Pulls
 from upswing.together import Work, begin
 
 log = logging.getLogger(__name__)
@@ -34,23 +34,10 @@ T = TypeVar("T")
 FETCH = 256
 
 
-class Delivery(Protocol):
-    @property
-    def carried(self) -> Carried: ...
+class PullsOn(Pulls, Protocol):
+    """A consumer that knows what was there before it."""
 
-    async def ack(self) -> None: ...
-
-    async def later(self, seconds: float) -> None: ...
-
-
-class Pulls(Protocol):
     async def last_seq(self) -> int: ...
-
-    async def fetch(self, most: int, wait_seconds: float) -> Sequence[Delivery]: ...
-
-
-class Erases(Protocol):
-    async def erase_messages(self, stream: str, seqs: Sequence[int]) -> None: ...
 
 
 class Collector:
@@ -58,7 +45,7 @@ class Collector:
 
     def __init__(
         self,
-        pull: Pulls,
+        pull: PullsOn,
         bus: Erases,
         store: CollectStore,
         take: Callable[[Carried], Awaitable[Outcome]],

@@ -150,7 +150,9 @@ class StepwiseDoor:
     async def end(self, trajectory_id: str, raw: bytes, key: str | None = None) -> Outcome:
         """Close it: the steps become a trajectory and take the way of every other."""
         if stored := await self._store.trajectory(trajectory_id):
-            await self._notebook.close(trajectory_id)
+            if await self._notebook.find(trajectory_id) is not None:
+                await self._open(trajectory_id, key)  # another key's stays open
+                await self._notebook.close(trajectory_id)
             try:
                 check_same_end(parse(raw or b"{}"), stored.admitted.body)
             except Rejected as error:

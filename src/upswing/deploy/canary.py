@@ -12,10 +12,10 @@
     FAILING, paused          RollBack      RollBack    RollBack    RollBack            RollBack
 
 *Due*: the step has lasted its time and seen its sample. *Proven*: shown not to lose more than the limit.
-*Too late*: undecided when its time ran out, unless
-only more users could decide it: then it holds, and a person is asked. *Approved*: an operator's word for 100 %; it stands for the
-proof and for the last step's sample, not for its time. *Paused*: an operator holds the traffic; neither
-the step nor the deadline runs on, and a failing model goes back all the same.
+*Too late*: undecided when its time ran out; where only more users could decide it, it holds instead, and a
+person is asked. *Approved*: an operator's word for 100 %; it stands for the proof and for the last step's
+sample, not for its time. *Paused*: an operator holds the traffic; neither the step nor the deadline runs on,
+and a failing model goes back all the same.
 """
 
 from __future__ import annotations

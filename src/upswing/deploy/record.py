@@ -138,10 +138,25 @@ def take_complaints(record: Record, rollout: Rollout, seen: Complaints) -> None:
     complaints = record.evidence.complaints
     for row in seen.rows:
         if row.rollout in record.sources:
-            share = share_at(record, row.started)
+            share = _drawn_with(row.step) or share_at(record, row.started)
             complaints.observe(row.seq, candidate=row.model == rollout.model_id, share=share)
     complaints.seq = max(complaints.seq, seen.upto)
     complaints.aside = list(seen.aside)
+
+
+def _drawn_with(step: str) -> float | None:
+    """The candidate's share when an episode was drawn, where there was one candidate.
+
+    A gateway may be allowed less than the plan says.
+
+    >>> _drawn_with("0.05"), _drawn_with("0.05+0.1"), _drawn_with("")
+    (0.05, None, None)
+    """
+    try:
+        share = float(step)
+    except ValueError:
+        return None
+    return share if 0 < share < 1 else None
 
 
 def take_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -130,7 +130,7 @@ class Recorder:
         ended = self._ended_as(episode, why)
         key = f"{episode.principal}\0{episode.episode_id}"
         self._ended[key] = ended
-        self._said[key] = replace(_said(episode, why), user_id=episode.user_id)
+        self._said[key] = _said(episode, why)
         self._users[episode.trajectory_id] = (episode.principal, episode.user_id)
         while len(self._users) > _REMEMBERED:
             self._users.popitem(last=False)
@@ -182,9 +182,10 @@ class Recorder:
     ) -> str | None:
         """Whose episode this is, among this principal's that are open or ended lately."""
         if episode_id is not None:
-            opened = self.book.get(principal, episode_id)
-            ended = self._said.get(f"{principal}\0{episode_id}")
-            return opened.user_id if opened else ended.user_id if ended else None
+            if (opened := self.book.get(principal, episode_id)) is not None:
+                return opened.user_id
+            ended = self.fate(principal, episode_id)
+            trajectory_id = ended.trajectory_id if ended else None
         if trajectory_id is None:
             return None
         if (found := self.book.of_trajectory(trajectory_id)) is not None:

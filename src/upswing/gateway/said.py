@@ -62,7 +62,6 @@ class Said:
     """Hashes of the other things in its metadata."""
     notes: tuple[str, ...] = ()
     """What of it was not understood."""
-    user_id: str | None = None
 
 
 def read_end(body: bytes) -> End:

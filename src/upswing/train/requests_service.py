@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
 from typing import Protocol
@@ -26,7 +26,7 @@ from msgspec import UNSET
 from upswing.aside import Burial
 from upswing.contracts import DeadLetter
 from upswing.errors import Reason, Rejected, Transient
-from upswing.ports import Carried
+from upswing.ports import Carried, Delivery, Erases, Pulls
 from upswing.train.service import Placed
 
 log = logging.getLogger(__name__)
@@ -48,23 +48,6 @@ class Refused(Protocol):
     def payload(self) -> str | None: ...
     @property
     def user_id(self) -> str | None: ...
-
-
-class Delivery(Protocol):
-    @property
-    def carried(self) -> Carried: ...
-
-    async def ack(self) -> None: ...
-
-    async def later(self, seconds: float) -> None: ...
-
-
-class Pulls(Protocol):
-    async def fetch(self, most: int, wait_seconds: float) -> Sequence[Delivery]: ...
-
-
-class Erases(Protocol):
-    async def erase_messages(self, stream: str, seqs: Sequence[int]) -> None: ...
 
 
 class Attempts(Protocol):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from datetime import datetime
 
@@ -195,7 +195,7 @@ class Pins:
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, str] = OrderedDict()
-        self._unsent: list[tuple[str, str]] = []
+        self._unsent: deque[tuple[str, str]] = deque()
         self._wake = asyncio.Event()
         self.remembered = asyncio.Event()
         """What was assigned before is known: before that, a conversation may look like a new one."""
@@ -214,10 +214,11 @@ class Pins:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            unsent, self._unsent = self._unsent, []
-            with contextlib.suppress(*_AWAY):
-                for key, model_id in unsent:
+            with contextlib.suppress(*_AWAY):  # what is left is told with the next
+                while self._unsent:
+                    key, model_id = self._unsent[0]
                     await bus.client.publish(prefix + key, model_id.encode())
+                    self._unsent.popleft()
 
     async def _remember(self, store: KeyValue) -> None:
         """What was assigned before this gateway came."""

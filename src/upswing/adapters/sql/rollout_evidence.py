@@ -73,6 +73,7 @@ _COMPLETION = "task_completion"
 _LONGEST = 100
 """Characters of a segment's name."""
 _EARLIER = 200
+"""Of a user's newest episodes that are looked through for one that counted."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError)
 _TRAJECTORIES = json_decoder(_Trajectory)
 _REWARDS = json_decoder(_Reward)
@@ -245,11 +246,11 @@ def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenCom
     )
     if row is None or row[0] not in models:
         return None
-    if (about := _by_chance(blob_of(row[1], row[5]))) is None:
+    about = _by_chance(blob_of(row[1], row[5]))
+    if about is None or about.gateway is None:
         return None
-    if about.gateway and about.gateway.unit == "user":
+    if about.gateway.unit == "user":
         return None  # one who complains often is one user
-    rollout = about.gateway.rollout if about.gateway else ""
     owner = row[2]
     if not _may_complain(word[4], owner, word[5], word[7]):
         return None
@@ -258,4 +259,5 @@ def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenCom
         earlier += tx.rows(f"{_BEFORE} AND episode_id = ?", (word[0], row[4]))
     if any(_complained(e) and _may_complain(e[1], owner, e[2], e[3]) for e in earlier):
         return None
-    return SeenComplaint(word[0], row[0], rollout, moment(row[3]))
+    gateway = about.gateway
+    return SeenComplaint(word[0], row[0], gateway.rollout, moment(row[3]), gateway.step)

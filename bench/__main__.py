@@ -17,6 +17,7 @@ from bench.harness import HERE, Row, print_table, write_results
 MODULES = (
     "validation",
     "redaction",
+    "redaction_recall",
     "reward",
     "recorder",
     "ingest",
@@ -27,6 +28,7 @@ MODULES = (
     "recovery",
     "canary",
     "gateway",
+    "doors",
     "learning",
     "rollouts",
     "grpo",

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
-from tests.storms import lines, storm_of
+from tests.storms import Trials, lines, storm_of
 from tests.support import Client, Process
 
 
@@ -53,6 +53,12 @@ def _no_settings_from_outside(monkeypatch):
         "TENSORZERO_ADMIN_TOKEN", "UPSWING_GATEWAY_KEYS", "UPSWING_BACKEND_KEYS",
     ):  # fmt: skip
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def trials(request):
+    """For a test that counts what it tries."""
+    return Trials(request.node.user_properties)
 
 
 @pytest.fixture(scope="session")

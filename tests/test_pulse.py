@@ -19,7 +19,7 @@ from upswing.adapters.children import Child
 from upswing.adapters.gateway_process import GatewayChild, Told
 from upswing.adapters.model_process import ModelProcess
 from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.processes import ended, kill_group, launched, relaunched
+from upswing.adapters.processes import ended, kill_group, launched, relaunched, until_ready
 from upswing.collect.worker import question
 from upswing.config import Settings
 from upswing.errors import Misuse, Transient
@@ -74,14 +74,78 @@ def test_who_computes_or_waits_for_a_disk_is_not_frozen(share):
     used = iter(range(10_000))
     gaps, beats = [1.0] * 200, [False] * 200
     assert not judged(gaps, beats=beats, work=lambda: Work(next(used) * share * 10))
-    assert not judged(gaps, beats=beats, work=lambda: Work(1.0, reading=True))
+    assert not judged(gaps, beats=beats, work=lambda: Work(1.0, waits=True))
     assert judged(gaps, beats=beats, work=lambda: Work(next(used) * 0.001))
     assert judged(gaps, beats=beats, work=lambda: None)
 
 
-def test_before_the_first_beat_nobody_is_frozen():
-    pulse = Pulse()
-    assert not any(pulse.frozen(float(second), lambda: IDLE) for second in range(1000))
+@given(st.lists(st.floats(0.95, 1.05), min_size=12, max_size=12))
+def test_who_has_not_beaten_yet_is_judged_alike(gaps):
+    for work, frozen in ((IDLE, True), (Work(1.0, waits=True), False), (None, True)):
+        pulse, now, found = Pulse(), 5000.0, []
+        for gap in gaps:
+            found.append(pulse.frozen(now, lambda work=work: work))
+            now += gap
+        assert any(found) is frozen
+        assert not any(found[:9])
+
+
+SAYS_READY = """
+import sys, time
+from upswing.pulse import Beats
+Beats().from_thread()
+time.sleep(float(sys.argv[1]))
+print("ready", flush=True)
+"""
+
+
+async def starting(program, pulse, *words):
+    return await launched(
+        sys.executable, "-c", program, *words, pulse=pulse, stdout=asyncio.subprocess.PIPE
+    )
+
+
+@pytest.mark.live
+async def test_a_slow_start_is_waited_for_and_told_of(caplog):
+    pulse = Pulse(SHORT)
+    child = await starting(SAYS_READY, pulse, str(3 * SHORT))
+    ready = until_ready(child, pulse, "it", child.stdout.readline(), slow_seconds=SHORT)
+    assert await asyncio.wait_for(ready, 60) == b"ready\n"
+    assert "it is not ready after" in caplog.text
+    assert await child.wait() == 0
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("program", ["import os; os.kill(os.getpid(), 19)", SAYS_READY])
+async def test_a_child_that_is_frozen_while_it_starts_is_ended(program, caplog):
+    """Before its first beat, and after it."""
+    pulse = Pulse(SHORT)
+    child = await starting(program, pulse, "600")
+    if program == SAYS_READY:
+        await until(lambda: pulse._beats, 30)
+        os.kill(child.pid, signal.SIGSTOP)
+    with pytest.raises(Transient, match="stood still while it started"):
+        await asyncio.wait_for(until_ready(child, pulse, "it", child.stdout.readline()), 60)
+    assert child.returncode == -signal.SIGKILL
+    assert "it is frozen and is ended" in caplog.text
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("kind", ["model server", "gateway"])
+async def test_every_child_that_is_frozen_while_it_starts_is_replaced(tmp_path, monkeypatch, kind):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nkill -STOP $$\n")
+    python.chmod(0o700)
+    if kind == "gateway":
+        child = GatewayChild(tmp_path, Told("", "", ""), port=0, frozen_seconds=SHORT)
+    else:
+        child = ModelProcess("tiny", tmp_path, tmp_path / "serve", frozen_seconds=SHORT)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(python))
+        with pytest.raises((Transient, Misuse), match="stood still while it started"):
+            await asyncio.wait_for(child.start(), 60)
+    assert not alive(child.pid)
+    await child.stop()
 
 
 HOLDS_THE_INTERPRETER = """

@@ -9,7 +9,7 @@ import pytest
 
 import upswing
 from upswing.errors import Transient
-from upswing.together import aside, end, helped, kept, together, vital
+from upswing.together import aside, end, helped, kept, patiently, together, vital
 
 SOURCE = Path(upswing.__file__).parent
 BARE = re.compile("create_task|ensure_future")
@@ -172,3 +172,17 @@ def test_no_task_is_begun_outside_of_together():
             if name in {"create_task", "ensure_future"} and owner not in groups:
                 found.add(str(path.relative_to(SOURCE)))
     assert found == {"together.py"}, "begin it with a function of `upswing.together`"
+
+
+@pytest.mark.parametrize(
+    ("error", "traced"), [(OSError(28, "full"), False), (OSError(5, "bad"), True)]
+)
+async def test_a_full_disk_is_a_sentence_and_no_traceback(caplog, error, traced):
+    async def work(tried=[]):  # noqa: B006 - it counts
+        tried.append(1)
+        if len(tried) == 1:
+            raise error
+
+    await patiently("it", work, failed=lambda _: None, pause=0.001)
+    assert ("the disk is full, make room there" in caplog.text) is not traced
+    assert ("Traceback" in caplog.text) is traced

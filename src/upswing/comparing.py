@@ -26,6 +26,7 @@ from upswing.adapters.sql.validations import Validations
 from upswing.contracts.validation import SuiteReport, ValidationReport
 from upswing.deploy.rewards import RewardEvidence
 from upswing.reward.influence import fair_mean
+from upswing.senders import Voice
 
 SIZES = (0.1, 0.02, 0.004)
 """Differences that the bets are made for."""
@@ -129,7 +130,11 @@ def side_by_side(a: str, b: str, earned: Sequence[Earned]) -> SideBySide | None:
 
 
 def _arm(model: str, earned: Sequence[Earned]) -> Arm:
-    mine = [(each.principal, each.raw) for each in earned if each.model == model]
+    mine = [
+        (Voice(each.principal, each.key) if each.key else each.principal, each.raw)
+        for each in earned
+        if each.model == model
+    ]
     return Arm(model, len(mine), fair_mean(mine))
 
 

@@ -24,6 +24,7 @@ The file lies in the data directory, or where UPSWING_CONFIG says:
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from itertools import pairwise
@@ -33,6 +34,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from upswing.backend_keys import read_backend_keys
 from upswing.contracts.training import Algorithm
 from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse
@@ -66,6 +68,8 @@ class RedactConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     rules: tuple[RedactRule, ...] = ()
     """Your own rules, added to the built-in ones."""
+    public_ip: bool = True
+    """Whether public IPv4 addresses are replaced; private ones always stay."""
 
 
 class RewardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -226,14 +230,13 @@ class ServeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: Annotated[int, Meta(ge=1, le=1024)] | None = None
     """For computing; None: the engine decides."""
     url: Annotated[str, Meta(pattern=r"^https?://[^\s]+$")] | None = None
-    """An OpenAI-compatible server that has the base and loads adapters as vLLM does, instead of our
-    own; UPSWING_MODEL_SERVER_KEY is sent to it."""
+    """An OpenAI-compatible server that has the base, and loads adapters as vLLM does if models are trained
+    here, instead of our own; UPSWING_MODEL_SERVER_KEY is sent to it, else its UPSWING_BACKEND_KEY_*."""
     platform: Literal["upswing", "vllm", "tgi", "ollama", "tensorzero"] = "vllm"
     """What announcements call the server behind `url`."""
-    extra: dict[str, Any] = msgspec.field(
-        default_factory=lambda: {"logprobs": True, "return_token_ids": True}
-    )
-    """Fields added to every request for that server's models; exact tokens make the best training."""
+    extra: dict[str, Any] | None = None
+    """Fields added to every request for that server's models. None: `logprobs` and `return_token_ids`, as far
+    as a probe finds that it has them; exact tokens make the best training."""
     timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] = 60.0
     """Until the first byte of an answer, up to an hour."""
 
@@ -332,6 +335,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     ROLLBACK_REWARD_THRESHOLD: how boldly, and when back."""
     serve_key: str | None = None
     """UPSWING_MODEL_SERVER_KEY: for a model server that is not our own."""
+    backend_keys: dict[str, str] = {}
+    """UPSWING_BACKEND_KEY_*: a server's URL → its key."""
 
 
 VARIABLES = {
@@ -388,6 +393,8 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         raise Misuse(
             "NATS_URL must start with nats:// or tls://; leave it out to run an embedded server."
         )
+    if nats and not _has_ports(nats):
+        raise Misuse("NATS_URL names a port that is none: ports go from 1 to 65535.")
     if (monitor := found["nats_monitor"]) and not monitor.startswith(("http://", "https://")):
         raise Misuse("UPSWING_NATS_MONITOR must start with http:// or https://.")
     weights = {name: value for name, value in environment.items() if name.startswith(WEIGHT)}
@@ -399,7 +406,18 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         threshold=_threshold(environment.get("RL_TRAINING_THRESHOLD", "")),
         train_here=_train_here(environment.get("TRAIN_RL_LOCAL", "")),
         deploy={name: environment[name] for name in DEPLOY if environment.get(name)},
+        backend_keys=read_backend_keys(environment),
     )
+
+
+def _has_ports(urls: str) -> bool:
+    """Whether every port in these addresses could be one.
+
+    >>> _has_ports("nats://a:4222,nats://b"), _has_ports("nats://a:99999")
+    (True, False)
+    """
+    ports = (re.search(r":(\d+)(?:[/?#]|$)", url.rpartition("@")[2]) for url in urls.split(","))
+    return all(found is None or 0 < int(found[1]) < 65536 for found in ports)
 
 
 def _algorithm(text: str) -> Algorithm | None:

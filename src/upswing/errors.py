@@ -38,6 +38,8 @@ class Reason(StrEnum):
     """The redactor gave up, so nothing of it is kept, not even in the dead letter."""
     NOT_YOURS = "not_yours"
     """Feedback on somebody else's work."""
+    UNKNOWN_TARGET = "unknown_target"
+    """Feedback on work that nobody told of while it waited."""
     POISON = "poison"
     """Delivered again and again without an outcome: whoever takes it dies."""
     UNREADABLE = "unreadable"

@@ -20,9 +20,10 @@ import msgspec
 
 from upswing.adapters.children import Child, NotStarted
 from upswing.adapters.nats.bus import Bus
-from upswing.adapters.nats.traffic import Pins, TrafficBoard
+from upswing.adapters.nats.traffic import GATEWAY_SECONDS, Pins, TrafficBoard
 from upswing.config import Settings
 from upswing.errors import Rejected, Transient, UpswingError
+from upswing.gateway.allowance import Allowance
 from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import Kept, read_kept, write_batch
 from upswing.gateway.plan import read_plan
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 _TALLY_SECONDS = 1.0
 _ANEW_SECONDS = 3600.0
 """Until unchanged counts are told again: those of a gateway that is silent for a day are forgotten."""
+_LIVES_SECONDS = GATEWAY_SECONDS / 3
+"""Between two words that this gateway lives."""
 _KEYS_SECONDS = 5.0
 """Until a key that was made or revoked is heard of."""
 _BELIEVED_SECONDS = 24 * 3600.0
@@ -109,7 +112,7 @@ class GatewayProcess:
         pins = Pins()
         self.gateway = Gateway(
             clock=self._clock, new_id=self._new_id, draw=self._draw, keeper=self._keeper, pins=pins,
-            **self._options,
+            learns_keys=self._key_ring is not None, **self._options,
         )  # fmt: skip
         self._exits.push_async_callback(self._bus_away)
         self._run("bus", lambda: self._with_bus(pins))
@@ -147,6 +150,9 @@ class GatewayProcess:
         await end(self._tasks)
         self.gateway.traffic.stop()  # a plan may have come meanwhile
         if self._board:
+            if self._board.bus.connected:
+                with contextlib.suppress(Transient):
+                    await self._board.leave()
             await _hang_up(self._board.bus)
 
     async def _with_bus(self, pins: Pins) -> None:
@@ -154,12 +160,16 @@ class GatewayProcess:
         self._board = board = TrafficBoard(bus, self._instance)
         self._run("plan", lambda: board.follow(self._apply))
         self._run("tally", lambda: self._tell(board))
+        self._run("switches", lambda: self._tell_switches(board))
         self._run("pins", lambda: pins.run(bus))
 
     def _apply(self, raw: bytes, age: float | None) -> None:
         try:
             self.gateway.apply(read_plan(raw), age)
-            self._planned.set()
+            if (
+                not self.gateway.traffic.alert
+            ):  # a model that it is pinned to may be loaded just now
+                self._planned.set()
         except Rejected as error:
             self.gateway.tally.refuse("bad_plan")
             log.error("%s", error, extra={"action": "bad_plan"})  # noqa: TRY400 - a clear sentence
@@ -192,6 +202,13 @@ class GatewayProcess:
                 with contextlib.suppress(Transient):
                     await board.put_tally(self.gateway.tally.written())
                     self._told, told_at = changes, now()
+
+    async def _tell_switches(self, board: TrafficBoard) -> None:
+        """That this gateway lives, and what it may serve, for ever."""
+        allowance = self._options.get("allowance") or Allowance()
+        while True:
+            await board.put_switches(msgspec.json.encode(allowance.switches))
+            await asyncio.sleep(_LIVES_SECONDS)
 
     def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         """A part that fails is tried again: answers do not depend on any of them."""

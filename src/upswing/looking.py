@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import replace
 
 import msgspec
 
@@ -13,8 +15,14 @@ from upswing.collect.worker import VERDICTS, limits_of, question, redactor_of
 from upswing.config import Settings
 from upswing.contracts.topics import GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY
 from upswing.errors import Misuse
-from upswing.ports import BUS, Carried
+from upswing.ports import Carried
 from upswing.redact import Redactor
+from upswing.senders import BUS, GATEWAY, Sender
+
+_OWN_HEADER = re.compile(r"Nats-Msg-Id: [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""As the recorder of an agent sends it with every message."""
+_HEADERS = 1000
+"""Characters; longer ones are not read but erased with their message."""
 
 
 def make_redactor(settings: Settings) -> Redactor:
@@ -63,27 +71,40 @@ class Looking:
 class Takers:
     """What the bus carries, on its way into the intake."""
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
+    def __init__(self, intake: Intake, redactor: Redactor) -> None:
+        self._intake, self._redactor = intake, redactor
 
     async def trajectory(self, carried: Carried) -> Outcome:
-        return await self._intake.trajectory(
+        outcome = await self._intake.trajectory(
             carried.payload,
             door=door_of(carried.subject),
             subject=carried.subject,
             stream_seq=carried.seq,
             deliveries=carried.deliveries,
+            sender=Sender(BUS, many=False),
         )
+        return self._with_headers(carried, outcome)
 
     async def feedback(self, carried: Carried) -> Outcome:
-        return await self._intake.feedback(
+        by_gateway = door_of(carried.subject) == GATEWAY
+        outcome = await self._intake.feedback(
             carried.payload,
             door=door_of(carried.subject),
-            principal="gateway" if door_of(carried.subject) == "gateway" else BUS,
+            principal=GATEWAY if by_gateway else BUS,
+            many=by_gateway,
             subject=carried.subject,
             stream_seq=carried.seq,
             deliveries=carried.deliveries,
         )
+        return self._with_headers(carried, outcome)
+
+    def _with_headers(self, carried: Carried, outcome: Outcome) -> Outcome:
+        """Nobody reads a message's headers, but the stream keeps them: they may hold nothing private either."""
+        told = "\n".join(f"{name}: {value}" for name, value in carried.headers.items())
+        if not told or outcome.erase or _OWN_HEADER.fullmatch(told):
+            return outcome
+        private = len(told) > _HEADERS or self._redactor.text(told).changed
+        return replace(outcome, erase=private)
 
     async def bury(self, carried: Carried, refused: Refused) -> Outcome:
         return await self._intake.bury(
@@ -98,4 +119,4 @@ def door_of(subject: str) -> str:
     >>> door_of("agent.rl.gateway.trajectory.v1"), door_of("agent.rl.trajectory.v1")
     ('gateway', 'nats')
     """
-    return "gateway" if subject in {GATEWAY_TRAJECTORY, GATEWAY_FEEDBACK} else "nats"
+    return GATEWAY if subject in {GATEWAY_TRAJECTORY, GATEWAY_FEEDBACK} else "nats"

@@ -30,6 +30,7 @@ import uvicorn
 from upswing.adapters.adopting import is_held
 from upswing.adapters.engines.choosing import WISHES, Wish, open_engine
 from upswing.adapters.listening import bound
+from upswing.adapters.options import PORT, Number, Whole
 from upswing.errors import UpswingError
 from upswing.logs import set_up_logging
 from upswing.pulse import Beats
@@ -208,42 +209,52 @@ class _Server(uvicorn.Server):
         yield
 
 
-def parsed(words: Sequence[str] | None = None) -> Options:
-    """The options of a command line."""
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The options of `upswing serve model`."""
+    made = argparse.ArgumentParser(
         prog="python -m upswing.model_server",
         description="Serve a base and its adapters, OpenAI-shaped.",
     )
-    parser.add_argument(
+    made.add_argument(
         "--base", default="tiny", help="tiny, smollm2, or a folder of a Hugging Face model"
     )
-    parser.add_argument(
+    made.add_argument(
         "--cache", type=Path, default=Path("bases"), help="where bases lie that are made here"
     )
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0, help="0: any free one")
-    parser.add_argument("--engine", choices=WISHES, default="auto")
-    parser.add_argument("--adapter", action="append", default=[], metavar="NAME=PATH", type=_pair)
-    parser.add_argument(
-        "--seats", type=int, help="requests in one batch; the engine decides unless told"
+    made.add_argument("--host", default="127.0.0.1")
+    made.add_argument("--port", type=PORT, default=0, help="0: any free one")
+    made.add_argument("--engine", choices=WISHES, default="auto")
+    made.add_argument("--adapter", action="append", default=[], metavar="NAME=PATH", type=_pair)
+    made.add_argument(
+        "--seats", type=Whole(1, 4096), help="requests in one batch; the engine decides unless told"
     )
-    parser.add_argument("--threads", type=int, help="for computing; the engine decides unless told")
-    parser.add_argument(
-        "--requests", type=int, default=128, help="under way at once, the rest gets 429"
+    made.add_argument(
+        "--threads", type=Whole(1, 1024), help="for computing; the engine decides unless told"
     )
-    parser.add_argument("--ready-file", type=Path, help="written with the URL when it answers")
-    parser.add_argument(
+    made.add_argument(
+        "--requests", type=Whole(1), default=128, help="under way at once, the rest gets 429"
+    )
+    made.add_argument("--ready-file", type=Path, help="written with the URL when it answers")
+    made.add_argument(
         "--state", type=Path, help="keeps which adapters are served, for the next start"
     )
-    parser.add_argument(
-        "--drain-seconds", type=float, default=30.0, help="for requests under way at the end"
+    made.add_argument(
+        "--drain-seconds",
+        type=Number(0, 3600),
+        default=30.0,
+        help="for requests under way at the end",
     )
-    parser.add_argument(
+    made.add_argument(
         "--main-lock", type=Path, help="end when nobody has held this file's lock for a while"
     )
-    parser.add_argument("--orphan-seconds", type=float, default=60.0, help="how long that is")
-    parser.add_argument("--with-parent", action="store_true", help="end when standard input does")
-    told = vars(parser.parse_args(words))
+    made.add_argument("--orphan-seconds", type=Number(0), default=60.0, help="how long that is")
+    made.add_argument("--with-parent", action="store_true", help="end when standard input does")
+    return made
+
+
+def parsed(words: Sequence[str] | None = None) -> Options:
+    """The options of a command line."""
+    told = vars(parser().parse_args(words))
     adapters = dict(told.pop("adapter"))
     return Options(**told, adapters=adapters, key=os.environ.get(KEY) or None)
 

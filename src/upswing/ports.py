@@ -7,12 +7,13 @@ twin for tests), `adapters.nats` the bus's, `adapters.archive` the archive's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
 from upswing.contracts import DeadLetter, Reward, TrainingRequest, TrainingStatus
+from upswing.senders import NOBODY, Sender, Speaker
 
 
 class Taken(StrEnum):
@@ -29,6 +30,8 @@ class Taken(StrEnum):
     """It speaks of somebody else's work."""
     OPTED_OUT = "opted_out"
     """Its user does not want to be recorded: dropped and counted."""
+    DRY = "dryrun"
+    """It would be taken; nothing was kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,10 @@ class Admitted:
     """A hash of what the agent did, to tell identical attempts."""
     practice: bool = False
     """Learned from, and no evidence of how a model does: its task was chosen for its difficulty."""
+    key_id: str = ""
+    """The key that it came with; empty: nobody knows. What a message says of it counts from gateways alone."""
+    many: bool = True
+    """Whether that key may speak for many users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +85,9 @@ class AdmittedFeedback:
     principal: str = ""
     """Whose key it came with; the door knows."""
     trusted: bool = False
-    """Whether that key may speak for any user."""
-
-
-BUS = "bus"
-"""The principal of feedback that an agent published: the bus does not say whose agent it was."""
-
-
-def may_speak(user_id: str | None, owner: str | None, *, trusted: bool) -> bool:
-    """May this user's word count for a trajectory of `owner`?
-
-    >>> may_speak("u1", "u1", trusted=False), may_speak("u1", "u2", trusted=False)
-    (True, False)
-    >>> may_speak(None, None, trusted=False), may_speak(None, "u2", trusted=True)
-    (True, True)
-    """
-    return trusted or owner is None or user_id == owner
+    """Whether that key may speak for everybody."""
+    many: bool = False
+    """Whether it may speak for many users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +127,7 @@ class Buried:
     stage: str
     letter: DeadLetter
     replayed: datetime | None
+    sender: Sender = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +139,7 @@ class Carried:
     seq: int
     deliveries: int
     payload: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Delivery(Protocol):
@@ -245,6 +241,8 @@ class NewReward:
     task_id: str = ""
     continuous: bool = False
     answers: str = ""
+    key_id: str = ""
+    """The key that it came with, where that may not speak for many users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +304,24 @@ class JudgedGroup:
     prompt_tokens: int
     completion_tokens: int
     usd: float
+    tries: int = 1
+    """How often it was asked about."""
+    first: datetime | None = None
+    """When, first."""
+    again: datetime | None = None
+    """When it is asked about again; None: it is judged, or given up until a person wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeBacklog:
+    """How groups stand with the judge."""
+
+    judged: int = 0
+    waiting: int = 0
+    """They could not be judged, and are asked about again."""
+    given_up: int = 0
+    oldest: datetime | None = None
+    """When the first of those that wait was asked about first."""
 
 
 class Renewed(StrEnum):
@@ -372,6 +388,8 @@ class ModelRow:
     """Its raw reward when it was promoted: what a fall is measured from."""
     created: datetime
     deployed: datetime | None
+    seal: str = ""
+    """Of the manifest that training wrote; "": nobody knows it, as of a model that training did not make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +414,7 @@ class Signals:
 
     deployed: ModelRow | None
     """The model that answers now."""
-    values: tuple[tuple[str, float], ...]
+    values: tuple[tuple[Speaker, float], ...]
     """(principal, raw reward) of its newest trajectories that no job was asked for on yet."""
     new: int
     """Trajectories since the last training of the policy that the next one starts from, and of models
@@ -411,7 +429,7 @@ class Signals:
     """The newest time of the schedule that was dealt with; None: the schedule is new."""
     pending: str | None = None
     """The model that is being validated, waits for its rollout or is in it."""
-    before: tuple[tuple[str, float], ...] = ()
+    before: tuple[tuple[Speaker, float], ...] = ()
     """(principal, raw reward) of the newest trajectories that it made before its promotion."""
 
 
@@ -426,8 +444,12 @@ class CollectStore(Protocol):
         now: datetime,
         stream_seq: int | None,
         announce: bool,
+        overrides: bool = False,
     ) -> Taken:
-        """Store it once; `announce` puts the clean form into the outbox."""
+        """Store it once; `announce` puts the clean form into the outbox.
+
+        One that another key has begun in steps is `NOT_YOURS`, unless its sender `overrides`.
+        """
         ...
 
     async def take_feedback(
@@ -439,6 +461,10 @@ class CollectStore(Protocol):
         stream_seq: int | None = None,
     ) -> Taken: ...
 
+    async def speaks(self, admitted: AdmittedFeedback) -> bool:
+        """May this word count, as far as its trajectory is known?"""
+        ...
+
     async def echoes(self, stream: str, contents: Mapping[int, bytes]) -> dict[int, bool]:
         """Which messages (sequence → hash) carry stored content, and does the store know of them?"""
         ...
@@ -447,7 +473,9 @@ class CollectStore(Protocol):
         """Remember which messages of `stream` carry which stored content."""
         ...
 
-    async def bury(self, letter: DeadLetter, *, stage: str, user_id: str | None = None) -> None:
+    async def bury(
+        self, letter: DeadLetter, *, stage: str, user_id: str | None = None, sender: Sender = NOBODY
+    ) -> None:
         """Keep a dead letter and announce it."""
         ...
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
-from upswing.contracts.traffic import Model, Plan, Tally
+from upswing.contracts.traffic import Model, Plan, Switches, Tally
 from upswing.errors import Transient
 from upswing.ports import Decision, ModelRow
 
@@ -211,6 +211,10 @@ class SeenReward:
     """Parts of the traffic that it belongs to, such as `domain coding`."""
     by_user: bool = False
     """Chance chose for its user, whose first episode it is."""
+    key: str = ""
+    """The key that it came with, where that may not speak for many users."""
+    user: str = ""
+    """A hash of whom it is told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +228,9 @@ class SeenComplaint:
     """When the episode began, in real time."""
     step: str = ""
     """The shares under which it was drawn, as its gateway had them."""
+    key: str = ""
+    user: str = ""
+    """As those of a reward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +239,8 @@ class Rewards:
     upto: int
     """Everything up to this sequence number has been looked at."""
     more: bool = False
+    several: bool = False
+    """Lately more than one key has spoken."""
 
 
 MOST_ASIDE = 500
@@ -245,6 +254,7 @@ class Complaints:
     more: bool = False
     aside: tuple[int, ...] = ()
     """Sequence numbers up to `upto` of complaints whose trajectory may still come: ask for them again."""
+    several: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +340,12 @@ class Board(Protocol):
         """By gateway."""
         ...
 
+    async def gateways(self) -> Mapping[str, Switches]:
+        """The gateways that live, and what each may serve."""
+        ...
+
     async def follow(self, wake: Callable[[], None]) -> None:
-        """Call `wake` whenever a gateway has counted, for ever."""
+        """Call `wake` whenever a gateway has counted, comes or goes, for ever."""
         ...
 
 
@@ -347,6 +361,13 @@ class Serving(Protocol):
         """Where this model, or the base of this name, answers from now on.
 
         `Rejected` when its checkpoint can never be served, `Transient` when it cannot be now.
+        """
+        ...
+
+    async def check(self, model_id: str, path: str) -> Mapping[str, Any]:
+        """What can the server do that this path leads to, if it leads to one?
+
+        `Rejected` when the model can never be had there.
         """
         ...
 

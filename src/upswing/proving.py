@@ -19,14 +19,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
-from upswing.adapters.asking import Asking, Find, KeyOf
+from upswing.adapters.asking import Asking, Find, KeyOf, Unusable
 from upswing.adapters.openai import Completion
 from upswing.adapters.sandbox import Sandbox
 from upswing.adapters.sql.validations import ValidationRow, Validations
@@ -53,6 +53,8 @@ from upswing.validate.verdict import Policy
 from upswing.validate.world import World
 
 _RUN_ID = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,128}")
+IsRemote = Callable[[str], Awaitable[bool]]
+"""Whether a model answers at somebody else's server."""
 Pair = tuple[str, str, tuple[str, ...]]
 """Candidate, current model, suites."""
 
@@ -63,6 +65,10 @@ class AsksJudge(Protocol):
     model: str
 
     async def __call__(self, messages: Sequence[Mapping[str, str]]) -> Completion: ...
+
+
+async def _nobody(_: str) -> bool:
+    return False
 
 
 @dataclass(slots=True)
@@ -90,6 +96,8 @@ class Proving:
         wall: Callable[[], datetime],
         new_id: Callable[[], UUID],
         key_of: KeyOf = lambda _: "",
+        unusable: Unusable = lambda _url, _name: (),
+        remote: IsRemote = _nobody,
         judge: AsksJudge | None = None,
         sandbox: RunsCode | None = None,
         worlds: Mapping[str, World[Any, Any]] | None = None,
@@ -100,7 +108,9 @@ class Proving:
         pace: Pace | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        """`folder` is for validation alone, `key_of` for the servers where `find` leads.
+        """`folder` is for validation alone, `key_of` and `unusable` for the servers where `find` leads.
+
+        `remote` says whose model answers at somebody else's server.
 
         `wall` is real time, for claims: several processes may share the rows. `production` tells
         how the agents use the model, and `held_out` which of their tasks are never trained on;
@@ -108,6 +118,7 @@ class Proving:
         `Misuse` when the config names what is not there.
         """
         self._config, self._rows, self._find, self._key_of = config, rows, find, key_of
+        self._unusable, self._remote = unusable, remote
         self._clock, self._new_id, self._sleep = clock, new_id, sleep
         self._judge = _Opinions(judge) if judge else None
         self._sandbox = sandbox or Sandbox()
@@ -132,7 +143,7 @@ class Proving:
         run_id: str | None = None,
     ) -> ValidationReport:
         """The report. The validation goes on when whoever waits for it is cancelled."""
-        wanted = (candidate, current, await self.suites(suites))
+        wanted = (candidate, current, await self.suites(suites, candidate))
         async with self._door:
             under = self._same(wanted, run_id)
             if under is None:
@@ -146,7 +157,7 @@ class Proving:
         self, candidate: str, current: str, suites: Sequence[str] | None = None
     ) -> ValidationRow:
         """Begin one in the background; `Conflict` while the same two models are being compared."""
-        wanted = (candidate, current, await self.suites(suites))
+        wanted = (candidate, current, await self.suites(suites, candidate))
         async with self._door:
             for under in self._under.values():
                 if _pair(under.row)[:2] == wanted[:2]:
@@ -183,10 +194,10 @@ class Proving:
             return None
         return row, tuple(under.progress.values()) if under else ()
 
-    async def suites(self, names: Sequence[str] | None) -> tuple[str, ...]:
+    async def suites(self, names: Sequence[str] | None, candidate: str = "") -> tuple[str, ...]:
         """What these names mean, or without any the usual; `Rejected` when one is unknown."""
         if names is None:
-            return await self._repertoire.usual()
+            return await self._repertoire.usual(remote=await self._remote(candidate))
         if not names:
             raise Rejected(Reason.SCHEMA, "Name at least one suite, or leave `suites` out.")
         try:
@@ -314,8 +325,9 @@ class Proving:
         config = self._config
         once = Sampling(config.temperature or 0.0)
         once_ask = Asking(
-            self._find, most=config.max_tokens, key_of=self._key_of, temperature=once.temperature
-        )
+            self._find, most=config.max_tokens, key_of=self._key_of, unusable=self._unusable,
+            temperature=once.temperature,
+        )  # fmt: skip
         most = min(config.max_tokens, sampling.max_tokens or config.max_tokens)
         judge = self._judge.name if self._judge else ""
         about = f"{config.max_tokens}/{judge}"

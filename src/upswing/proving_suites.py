@@ -98,13 +98,17 @@ class Repertoire:
         """What these names mean; `Misuse` when one is unknown."""
         return chosen(names, self._known)
 
-    async def usual(self) -> tuple[str, ...]:
-        """The config's suites, or those that follow from what there is of the user's own."""
+    async def usual(self, *, remote: bool = False) -> tuple[str, ...]:
+        """The config's suites, or those that follow from what there is of the user's own.
+
+        A `remote` model, at somebody else's server, is never measured by worlds of ours unasked.
+        """
         if self._config.suites is not None:
             return self.named(self._config.suites)
         newest = await self._newest()
         seen = worlds_seen(world_in(each.task_id) for each in newest[:NEWEST])
-        worlds = [name for name in (*self._config.worlds, *seen) if name in {*self._worlds, *self._places}]  # fmt: skip
+        there = {*self._worlds, *self._places} - (set(self._ours) if remote else set())
+        worlds = [name for name in (*self._config.worlds, *seen) if name in there]
         own = [f"world:{name}" for name in worlds] + list(self._files)
         if len(self._harvested(newest)) >= FEWEST:
             own.append(PRODUCTION)

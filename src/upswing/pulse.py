@@ -6,11 +6,14 @@
 
 | silent for `FROZEN_SECONDS`, and meanwhile …    | frozen | because                                   |
 |-------------------------------------------------|--------|-------------------------------------------|
-| it has not beaten yet                           | no     | a start has a limit of its own            |
 | its group has used the processor                | no     | who computes may hold the interpreter     |
 | a process of its group waits for a disk         | no     | the disk is slow, and it would not end    |
+| a process of its group waits for a processor    | no     | others have them all: the machine is busy |
 | we have not run ourselves                       | no     | then nobody listened: that time is no silence |
 | none of these                                   | yes    | stopped, suspended or deadlocked          |
+
+So it is from the moment that it is launched: who loads libraries or weights is busy, and every child beats
+as soon as its own code runs.
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ class Work:
 
     seconds: float
     """Of processors."""
-    reading: bool = False
-    """A process of it waits for a disk."""
+    waits: bool = False
+    """A process of it waits for a disk, or for its turn at a processor."""
 
 
 class Pulse:
@@ -50,7 +53,8 @@ class Pulse:
     def __init__(self, limit: float = FROZEN_SECONDS) -> None:
         self._limit = limit
         self._beats = self._seen = 0
-        self._silent, self._at = 0.0, 0.0
+        self._silent = 0.0
+        self._at: float | None = None
         self._before: Work | None = None
 
     def beat(self) -> None:
@@ -58,8 +62,8 @@ class Pulse:
 
     def frozen(self, now: float, work: Callable[[], Work | None]) -> bool:
         """Whether the child is, asked about once a second; `work` is asked only of a silent one."""
-        passed, self._at = now - self._at, now
-        if self._beats != self._seen or not self._beats:
+        first, passed, self._at = self._at is None, now - (self._at or 0.0), now
+        if self._beats != self._seen or first:
             self._seen, self._silent, self._before = self._beats, 0.0, None
             return False
         self._silent += min(passed, _OURS)
@@ -96,7 +100,7 @@ class Pulse:
 def _works(before: Work | None, after: Work | None, seconds: float) -> bool:
     if before is None or after is None:
         return False
-    return after.reading or after.seconds - before.seconds > _BUSY * seconds
+    return after.waits or after.seconds - before.seconds > _BUSY * seconds
 
 
 def work_of(group: int) -> Work | None:
@@ -107,7 +111,7 @@ def work_of(group: int) -> Work | None:
     tick = os.sysconf("SC_CLK_TCK")
     return Work(
         sum(int(fields[11]) + int(fields[12]) for fields in found) / tick,
-        any(fields[0] == "D" for fields in found),
+        any(fields[0] in {"D", "R"} for fields in found),
     )
 
 

@@ -1,13 +1,15 @@
 """How far may trained models answer, by the word of the environment?
 
-| variable                | what it does                                                       |
-|-------------------------|--------------------------------------------------------------------|
-| `USE_RL_MODEL`          | off: the baseline answers alone; unset: on, and off in production  |
-| `RL_ROLLOUT_PERCENTAGE` | caps what all candidates get together; their proportion stays      |
-| `RL_MODEL_VERSION`      | only this candidate answers beside the baseline                    |
-| `RL_FALLBACK_TO_BASE`   | off: a candidate's failure reaches the client; unset: on           |
-| `RL_BASE_MODEL`, `BASE_MODEL` | the model to fall back to, for whoever chooses one by itself |
-| `UPSWING_ENV`, else `NODE_ENV` | `production`, or anything else; unset: development          |
+| switch                                       | means                                                       |
+|----------------------------------------------|-------------------------------------------------------------|
+| `USE_RL_MODEL=false`, or unset in production | the base model answers, even if a trained one was promoted  |
+| `RL_MODEL_VERSION=v`                         | that model answers; rollouts do not touch this gateway      |
+| `RL_ROLLOUT_PERCENTAGE=p`                    | at most p % of episodes get any trained model; the rest the base |
+| `RL_FALLBACK_TO_BASE=false`                  | a failure of a candidate, or of a pinned model, reaches the client |
+
+The first of the first three that is set decides: a model that is pinned answers all episodes, whatever the
+percentage is, and none where trained models are off. `UPSWING_ENV`, else `NODE_ENV`, says `production` or anything
+else; unset it is development. `RL_BASE_MODEL`, else `BASE_MODEL`, names the base for an agent that chooses one by itself.
 
 The gateway and an agent's own process read the same words, and understand the same by them.
 """
@@ -20,6 +22,9 @@ from dataclasses import dataclass
 
 from upswing.errors import Misuse
 
+USE, VERSION, PERCENTAGE = "USE_RL_MODEL", "RL_MODEL_VERSION", "RL_ROLLOUT_PERCENTAGE"
+PINNABLE = frozenset({"base", "passed", "canary", "deployed", "retired"})
+"""States of models that RL_MODEL_VERSION may name: validated, and not withdrawn for a fault."""
 _YES_OR_NO = {"1": True, "true": True, "yes": True, "on": True} | {
     "0": False, "false": False, "no": False, "off": False,
 }  # fmt: skip
@@ -37,7 +42,7 @@ class RlModels:
     percentage: float = 100.0
     """Of the episodes, 0 to 100, that trained models may have together."""
     version: str | None = None
-    """The only one that is let through: its id, or what its id ends in; None: the latest."""
+    """The only one that answers: its id, or what its id ends in; None: whoever was promoted."""
     fallback: bool = True
     base_model: str | None = None
 
@@ -52,11 +57,11 @@ def read_rl_models(environment: Mapping[str, str], *, production: bool | None = 
     """
     if production is None:
         production = in_production(environment)
-    version = environment.get("RL_MODEL_VERSION", "").strip()
+    version = environment.get(VERSION, "").strip()
     base = environment.get("RL_BASE_MODEL") or environment.get("BASE_MODEL") or ""
     return RlModels(
-        enabled=_switch(environment, "USE_RL_MODEL", not production),
-        percentage=_percentage(environment.get("RL_ROLLOUT_PERCENTAGE", "")),
+        enabled=_switch(environment, USE, not production),
+        percentage=_percentage(environment.get(PERCENTAGE, "")),
         version=None if version in {"", "latest"} else version,
         fallback=_switch(environment, "RL_FALLBACK_TO_BASE", default=True),
         base_model=base.strip() or None,
@@ -107,5 +112,5 @@ def _percentage(text: str) -> float:
     except ValueError:
         percent = math.nan
     if not 0 <= percent <= 100:
-        raise Misuse(f"RL_ROLLOUT_PERCENTAGE is {text!r}: give a number from 0 to 100.")
+        raise Misuse(f"{PERCENTAGE} is {text!r}: give a number from 0 to 100.")
     return percent

@@ -5,15 +5,18 @@
 | `running.json` | how to reach the loop, while it runs       | 600  |
 | `secrets.json` | the operator's key, the gateway's client key and admin token, the key with which our own gateway asks the loop, the bus's passwords | 600 |
 
-`secrets.json` ends with a checksum of the rest: a key with a flipped bit would be a new key.
+`secrets.json` ends with a checksum of the rest: a key with a flipped bit would be a new key. Only a file of
+a version before checksums may lack it: one with the operator's key, in a directory without a mark.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 import socket
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -27,11 +30,14 @@ from upswing.contracts.topics import ROLES
 from upswing.contracts.typed import from_json
 from upswing.errors import Misuse
 
+log = logging.getLogger(__name__)
 _PREFIXES = {
     "key": "up_", "gateway_key": "gw_", "admin_token": "adm_", "gateway_loop_key": "gwl_",
 }  # fmt: skip
 """How a credential of ours begins, so that it is told from others."""
 _CHECK = "check"
+_MARK = "upswing.mark"
+"""Younger than the checksum: beside it, a file without one is not an older version's."""
 _BEFORE_CHECKS = {"key", "gateway_key", "admin_token"} | {
     f"nats_{role}" for role in (OPERATOR, *ROLES)
 }
@@ -51,6 +57,8 @@ class Running:
     data: str
     gateway_key: str | None = None
     """For agents: what the gateway asks for."""
+    admin_token: str | None = None
+    """For operators: what the gateway's `/admin` asks for."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -61,19 +69,40 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def read_secrets(folder: Path) -> dict[str, str]:
-    """The credentials of this data directory, made at first start.
+def read_secrets(folder: Path, known: dict[str, str] | None = None) -> dict[str, str]:
+    """The credentials of this data directory, made at first start; `known`: those that were read already.
 
     One that an older version did not know of is made when it is missed. `Misuse` when the file is damaged.
     """
     path = folder / "secrets.json"
-    known = known_secrets(folder)
-    wanted = [*_PREFIXES, *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
-    if missing := [name for name in wanted if name not in known]:
-        known |= {name: _PREFIXES.get(name, "") + secrets.token_urlsafe(32) for name in missing}
+    known = known_secrets(folder) if known is None else known
+    missing = [name for name in _names() if name not in known]
+    if known and missing:
+        told = "secrets.json had no %s: made now"
+        log.warning(told, ", ".join(missing), extra={"action": "keys_made"})
     if missing or not _has_check(path):
-        write_private(path, json.dumps({**known, _CHECK: _checksum(known)}, indent=2))
+        known |= _made(missing)
+        _write_secrets(path, known)
     return known
+
+
+def renew_secrets(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """The credentials, of which these are made anew."""
+    known = known_secrets(folder) | _made(names)
+    _write_secrets(folder / "secrets.json", known)
+    return known
+
+
+def _names() -> list[str]:
+    return [*_PREFIXES, *(f"nats_{role}" for role in (OPERATOR, *ROLES))]
+
+
+def _made(names: Iterable[str]) -> dict[str, str]:
+    return {name: _PREFIXES.get(name, "") + secrets.token_urlsafe(32) for name in names}
+
+
+def _write_secrets(path: Path, known: dict[str, str]) -> None:
+    write_private(path, json.dumps({**known, _CHECK: _checksum(known)}, indent=2))
 
 
 def known_secrets(folder: Path) -> dict[str, str]:
@@ -88,8 +117,8 @@ def known_secrets(folder: Path) -> dict[str, str]:
     if not isinstance(tree, dict) or not all(isinstance(v, str) and v for v in tree.values()):
         raise _damaged(path)
     check = tree.pop(_CHECK, None)
-    sound = tree.keys() <= _BEFORE_CHECKS if check is None else check == _checksum(tree)
-    if not sound:
+    older = "key" in tree and tree.keys() <= _BEFORE_CHECKS and not (folder / _MARK).exists()
+    if not (older if check is None else check == _checksum(tree)):
         raise _damaged(path)
     return tree
 

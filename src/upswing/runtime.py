@@ -9,8 +9,8 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Intake
 from upswing.collect.steps_service import StepwiseDoor
 from upswing.config import Settings, Surroundings
+from upswing.contracts.backend import is_remote
 from upswing.contracts.topics import (
     DEAD_GATEWAY,
     DEADS,
@@ -76,7 +77,7 @@ from upswing.looking import Looking, Takers, make_redactor
 from upswing.outbox import Relay
 from upswing.redact import Redactor
 from upswing.reward.influence import fair_mean
-from upswing.running import Running, read_secrets, write_private
+from upswing.running import Running, known_secrets, read_secrets, renew_secrets, write_private
 from upswing.scoring import Scoring
 from upswing.shipping import Shipping, can_serve
 from upswing.together import begin, end, patiently
@@ -85,7 +86,8 @@ from upswing.train.metrics import TrainMetrics
 from upswing.train.requests_service import Requests
 from upswing.train.service import Desk, Ways
 from upswing.train.wish import check_knobs
-from upswing.trigger.policy import policy_of
+from upswing.trigger.decide import untrainable
+from upswing.trigger.policy import Policy, policy_of
 from upswing.trigger.service import Trigger
 from upswing.upkeep import Upkeep
 from upswing.workshop import Workshop
@@ -93,6 +95,25 @@ from upswing.workshop import Workshop
 log = logging.getLogger(__name__)
 WEAK_KEY = 20
 """Characters below which a key of the operator's own choice is refused on a public address."""
+
+
+def _where_trained(policy: Policy, settings: Settings) -> Policy:
+    """A base at a server of the user's own is trained here only if its weights are here, too."""
+    base = policy.defaults.base_model
+    if settings.serve.url is None or base is None:
+        return policy
+    try:
+        check(base)
+    except Misuse:
+        return replace(policy, rules=replace(policy.rules, elsewhere=True))
+    return policy
+
+
+_OWN_KEYS = (
+    (OPERATOR_ID, "made at first start", "operator", "key"),
+    ("gateway", "the loop's own gateway", "gateway", "gateway_loop_key"),
+)
+"""Id, name and scope in the table of keys, and the entry in `secrets.json`."""
 
 
 now = SteadyClock()
@@ -108,6 +129,22 @@ class Address:
     gateway_port: int | None = 3000
     """None: no gateway and no model server; the loop records and trains."""
     nats_port: int = 0
+
+
+def _admin_token(secret: Mapping[str, str]) -> str:
+    """What our gateway takes as the admin's, in its own order."""
+    return os.environ.get("TENSORZERO_ADMIN_TOKEN", "").strip() or secret["admin_token"]
+
+
+def _new_keys(lost: bool, renewed: Sequence[str]) -> tuple[str, ...]:
+    """Why keys are others than at the last start, and what to do."""
+    show = "`upswing info --show-secrets` shows the new ones"
+    if renewed:
+        told = "%s in secrets.json was revoked, so another was made; " + show
+        return told, " and ".join(f"`{name}`" for name in renewed)
+    why = "was missing" if lost else "is not the one of the last start"
+    told = "secrets.json %s: all of the loop's own keys are new, and whoever asks with an old one gets 401; "
+    return told + show, why
 
 
 class Loop:
@@ -127,7 +164,7 @@ class Loop:
         self._new_id = new_id
         self._worlds = worlds
         self.redactor = redactor or make_redactor(settings)
-        self.policy = policy_of(settings, surroundings)
+        self.policy = _where_trained(policy_of(settings, surroundings), settings)
         check_knobs(settings.train.recipe)
         self._in_process = redactor is not None
         self._exits = contextlib.AsyncExitStack()
@@ -135,6 +172,12 @@ class Loop:
         self._failed = asyncio.Event()
         self.server: EmbeddedServer | None = None
         self.shipping: Shipping | None = None
+        self._step = "the store"
+
+    def waiting_for(self) -> str:
+        """What has to come before a model answers here, as far as we know."""
+        model = self.shipping.waiting_for() if self.shipping else ""
+        return " and ".join(filter(None, (self._step, model)))
 
     async def start(self) -> Running:
         """Bring everything up, in the order in which things depend on each other."""
@@ -147,21 +190,26 @@ class Loop:
             raise
 
     async def _start(self) -> Running:
-        secret = read_secrets(self.folder)
-        key = self._surroundings.api_key or secret["key"]
-        self._refuse_weak_key(key)
+        known = known_secrets(self.folder)
+        if self._surroundings.api_key:
+            self._refuse_weak_key(self._surroundings.api_key)
         self.store = open_store(self.folder, self._surroundings.database_url)
         self._exits.callback(self.store.close)
+        secret = read_secrets(self.folder, dict(known))
+        self._refuse_weak_key(self._surroundings.api_key or secret["key"])
         await self._inspect()
         await self.store.prepare()
         await self._keep_time()
         self.users, self.keys = Users(self.store.database), Keys(self.store.database)
         await self.users.load()
-        await self._know_keys(secret)
+        secret = await self._know_keys(secret, lost=not known)
         self._prepare_burials()
+        self._step = "the message bus"
         nats_urls = await self._start_bus(secret)
+        self._step = "the workers that redact and check messages"
         await self._wire()
         http_url = await self._serve()
+        self._step = "the gateway's process"
         gateway_url = await self._open_gateway(http_url, secret["gateway_loop_key"], nats_urls)
         running = Running(
             os.getpid(),
@@ -169,11 +217,13 @@ class Loop:
             gateway_url,
             nats_urls.get(OPERATOR, ""),
             nats_urls,
-            key,
+            self._surroundings.api_key or secret["key"],
             str(self.folder),
             secret["gateway_key"] if gateway_url else None,
+            _admin_token(secret) if gateway_url else None,
         )
         self._announce(running)
+        self._step = ""
         return running
 
     async def _inspect(self) -> None:
@@ -183,14 +233,21 @@ class Loop:
             self._inspection = Inspection(self.folder, self.store.database)
             await self._inspection.begin()
 
-    async def _know_keys(self, secret: Mapping[str, str]) -> None:
-        """Our own keys, as `secrets.json` and the environment say them now."""
-        at = self._clock()
-        await self.keys.own(OPERATOR_ID, "made at first start", "operator", secret["key"], at)
-        await self.keys.own(
-            "gateway", "the loop's own gateway", "gateway", secret["gateway_loop_key"], at
-        )
-        await self.keys.from_outside(f"env-{self._new_id()}", self._surroundings.api_key, at)
+    async def _know_keys(self, secret: dict[str, str], *, lost: bool) -> dict[str, str]:
+        """Our own keys, as `secrets.json` and the environment say them now; those that were revoked are made anew."""
+        at, given = self._clock(), self._surroundings.api_key
+        await self.keys.load()
+        wanted = {"gateway_loop_key"} | ({"key"} if not given else set())
+        if dead := sorted(name for name in wanted if self.keys.was_revoked(secret[name])):
+            secret = renew_secrets(self.folder, dead)
+        changed = [
+            await self.keys.own(key_id, name, scope, secret[entry], at)
+            for key_id, name, scope, entry in _OWN_KEYS
+        ]
+        await self.keys.operator(f"env-{self._new_id()}", secret["key"], given, at)
+        if any(changed):
+            log.warning(*_new_keys(lost, dead), extra={"action": "keys_changed"})
+        return secret
 
     def _prepare_burials(self) -> None:
         """What any part cannot read becomes a dead letter, a count and a word in the log."""
@@ -263,7 +320,6 @@ class Loop:
         self._nudges = asyncio.Event()
         self.looking = Looking(self._settings, self.redactor, here=self._in_process)
         self._exits.push_async_callback(self.looking.stop)
-        await self.looking.start()
         self.intake = Intake(
             self.store, self.users, self.looking, metrics,
             clock=self._clock, new_id=self._new_id, stored=self._stored,
@@ -275,8 +331,9 @@ class Loop:
         await self._start_rewarding()
         await self._start_training()
         await self._start_shipping()
+        await self.looking.start()  # by now a model server starts beside us, which takes longest
         self._metrics = metrics
-        takers, turn = Takers(self.intake), asyncio.Lock()
+        takers, turn = Takers(self.intake, self.redactor), asyncio.Lock()
         for topic, take in (
             (topic_on(TRAJECTORY), takers.trajectory),
             (topic_on(GATEWAY_TRAJECTORY), takers.trajectory),
@@ -390,7 +447,12 @@ class Loop:
 
     async def _check_base(self, name: str) -> None:
         """A model of ours, or a base that can be had here."""
-        if await self.models.get(name) is None:
+        row = await self.models.get(name)
+        if self.policy.rules.elsewhere and name == self.policy.defaults.base_model:
+            raise Misuse(untrainable(name))
+        if row is not None and is_remote(row.path):
+            raise Misuse(untrainable(name))
+        if row is None:
             await asyncio.to_thread(check, name)
 
     def _jobs_changed(self) -> None:
@@ -430,8 +492,10 @@ class Loop:
             burial=self.burial, failed=self._aside_metrics.round,
         )  # fmt: skip
         self._run("upkeep", self.upkeep.run)
+        self._marker: Marker | None = None
         if self._inspection:
-            self._run("mark", Marker(self.folder, self.store.database).run)
+            self._marker = Marker(self.folder, self.store.database)
+            self._run("mark", self._marker.run)
             self._run("inspection", self._inspection.run)
 
     async def _serve(self) -> str:
@@ -440,6 +504,7 @@ class Loop:
             sweep=self.upkeep.sweep, bus_connected=lambda: self.bus.connected, clock=self._clock,
             new_key=lambda: (secrets.token_hex(6), f"up_{secrets.token_urlsafe(32)}"),
             score_again=self.rewarder.again,
+            trouble=lambda: self._marker.trouble if self._marker else None,
         )  # fmt: skip
         training = Training(
             self.desk, self.trigger, self.jobs, self.models, self.signals, self.workshop.planner,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +23,7 @@ from upswing.adapters.model_process import ModelProcess
 from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.plans import PlanBoard
 from upswing.adapters.objects import Objects
+from upswing.adapters.probing import Probes
 from upswing.adapters.serving import TOKENS, HttpServing, Server
 from upswing.adapters.sql.database import Database
 from upswing.adapters.sql.earnings import Earnings
@@ -32,8 +33,10 @@ from upswing.adapters.sql.production import Production
 from upswing.adapters.sql.rollouts import Rollouts
 from upswing.adapters.sql.validations import Validations
 from upswing.aside import Burial
+from upswing.backend_keys import key_for
 from upswing.comparing import Comparison, look_up
 from upswing.config import ServeConfig, Settings, Surroundings
+from upswing.contracts.backend import is_remote
 from upswing.contracts.steps import number
 from upswing.deploy.ledger_service import World
 from upswing.deploy.logged import Logged
@@ -49,6 +52,8 @@ from upswing.validate.metrics import ValidateMetrics
 
 log = logging.getLogger(__name__)
 _AGAIN_SECONDS, _TAKE_UP_SECONDS = 30.0, 60.0
+_MADE_HERE = ("tiny", "smollm2")
+"""Bases that do not lie in a folder before they are served for the first time."""
 
 
 class Shipping:
@@ -61,19 +66,24 @@ class Shipping:
         new_id: Callable[[], UUID], changed: Callable[[], None], judge: AsksJudge | None,
         worlds: Mapping[str, Any] | None = None, burial: Burial | None = None,
     ) -> None:  # fmt: skip
-        self.base = base
+        self.base, self._trouble = base, ""
+        self._made = base not in _MADE_HERE or any((folder / "bases").glob(f"{base}-*"))
+        self._where = settings.serve.url
         self._models, self._earnings = Models(database), Earnings(database)
         self._validations, self._jobs = Validations(database), Jobs(database)
         self.process = _our_server(folder, settings.serve, base)
+        self._up = self.process is None
         self.board = PlanBoard(bus)
+        self._serve_url, self._keys = settings.serve.url, surroundings.backend_keys
+        self._serve_key = surroundings.serve_key or ""
         self.serving = HttpServing(
-            _server(self.process, settings.serve, surroundings), objects, folder / "copies"
-        )
+            _server(self.process, settings.serve, surroundings), objects, folder / "copies",
+            Probes(folder / "backends.json", self._key_of, clock=wall), self._key_of,
+        )  # fmt: skip
         self.proving = Proving(
             folder / "validation", settings.validate, self._validations, objects, self.find,
             redactor, clock=clock, wall=wall, new_id=new_id, judge=judge,
-            key_of=lambda url: (surroundings.serve_key or "") if _same(url, settings.serve.url) else "",
-            metrics=ValidateMetrics(registry), worlds=worlds, production=Production(database),
+            key_of=self._key_of, unusable=self._unusable, remote=self._is_remote, metrics=ValidateMetrics(registry), worlds=worlds, production=Production(database),
             base=base,
         )  # fmt: skip
         world = World(
@@ -93,12 +103,28 @@ class Shipping:
         await self._going_on(self.proving.resume)
         await together(self.controller.run(), self._take_up())
 
+    def waiting_for(self) -> str:
+        """What the first answer waits for."""
+        if not self._up:
+            return self._trouble or self._loading()
+        if self._where and not self.controller.leading:
+            return f"the server at {self._where} to serve `{self.base}`"
+        return "the gateway to hear who answers"
+
+    def _loading(self) -> str:
+        first = "" if self._made else ", which is made first: that takes a minute, once"
+        return f"the model server to load `{self.base}`{first}"
+
     async def _started(self, process: ModelProcess) -> bool:
         try:
             await process.start()
         except (Misuse, Transient, OSError) as error:
+            self._trouble = (
+                f"a model server. {error} It is tried again every {_AGAIN_SECONDS:.0f} s"
+            )
             log.error("No model is served: %s", error, extra={"action": "alert"})  # noqa: TRY400 - a clear sentence
             return False
+        self._up = True
         return True
 
     async def _take_up(self) -> None:
@@ -121,6 +147,23 @@ class Shipping:
         await self.proving.close()
         if self.process:
             await self.process.stop()
+
+    def _key_of(self, url: str) -> str:
+        """The key of a model's server; no server gets another one's."""
+        ours = self._serve_key if _same(url, self._serve_url) else ""
+        return ours or key_for(url, self._keys)
+
+    def _unusable(self, url: str, name: str) -> Collection[str]:
+        """Fields that a model's server does not take, as far as it was probed."""
+        found = self.serving.abilities(url, name)
+        return found.unusable if found else ()
+
+    async def _is_remote(self, model_id: str) -> bool:
+        """Whether a model answers at somebody else's server."""
+        if model_id == self.base:
+            return self._serve_url is not None
+        row = await self._models.get(model_id)
+        return row is not None and is_remote(row.path)
 
     async def find(self, model_id: str) -> tuple[str, str]:
         """Where a model can be asked, and its name there; it is loaded if need be."""
@@ -185,5 +228,6 @@ def _server(process: ModelProcess | None, config: ServeConfig, surroundings: Sur
         return Server(lambda: process.url, process.key, TOKENS, config.timeout_seconds)
     url = config.url or ""
     return Server(
-        lambda: url, surroundings.serve_key, config.extra, config.timeout_seconds, config.platform
-    )
+        lambda: url, surroundings.serve_key, config.extra, config.timeout_seconds, config.platform,
+        foreign=True,
+    )  # fmt: skip

@@ -20,6 +20,7 @@ task that is to end is told so until it has.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ _AGAIN_SECONDS = 0.5
 _PAUSE_SECONDS = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 """Seconds before a part that broke begins again, doubled each time it breaks soon."""
+_FULL = {errno.ENOSPC, errno.EDQUOT}
 _asides: set[asyncio.Task[Any]] = set()
 """The event loop itself holds its tasks weakly."""
 
@@ -100,14 +102,23 @@ async def patiently(
             return await work()
         except fatal:
             raise
-        except Exception:
+        except Exception as error:
             failed(name)
             if not again:
                 raise
             wait = pause if now() - began > _LONGEST_PAUSE else min(_LONGEST_PAUSE, 2 * wait)
-            told = "%s broke, and begins again in %g s"
-            log.exception(told, name, wait, extra={"action": "alert", "part": name})
+            _tell_broke(name, wait, error)
         await asyncio.sleep(wait)
+
+
+def _tell_broke(name: str, wait: float, error: Exception) -> None:
+    """A disk without room is no fault of the code: a sentence says all, and a traceback nothing more."""
+    full = isinstance(error, OSError) and error.errno in _FULL
+    told = "%s broke, and begins again in %g s" + (
+        ": the disk is full, make room there" if full else ""
+    )
+    trace = None if full else error
+    log.error(told, name, wait, exc_info=trace, extra={"action": "alert", "part": name})
 
 
 def _told(task: asyncio.Task[Any]) -> None:

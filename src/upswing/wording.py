@@ -58,6 +58,15 @@ def mistake(error: msgspec.ValidationError, kind: type[msgspec.Struct]) -> tuple
     return path, _expected(what)
 
 
+def counted(number: int, thing: str, things: str = "") -> str:
+    """So many of them.
+
+    >>> [counted(number, "group") for number in (0, 1, 2, 1200)], counted(2, "entry", "entries")
+    (['0 groups', '1 group', '2 groups', '1,200 groups'], '2 entries')
+    """
+    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
+
+
 def setting(path: str) -> str:
     """The name of a setting as it stands in the file.
 

@@ -36,7 +36,7 @@ def test_a_since_that_is_no_window_is_refused(data, start):
     start()
     done = cli("windows", "check", "--since", "garbage", data=data, check=False)
     assert done.returncode == 2
-    assert b"--since takes a window such as 2026-01-15T10:00, or a date; 'garbage'" in done.stderr
+    assert b"--since takes a window such as 2026-01-15T10:00, or a time; 'garbage'" in done.stderr
     assert cli("windows", "check", "--since", "2026-01-15", data=data, check=False).returncode == 1
     bad = cli("train", "--recipe", "clip_hihg=1", data=data, check=False)
     assert b"--recipe clip_hihg: there is no such name; did you mean `clip_high`" in bad.stderr

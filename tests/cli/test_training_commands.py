@@ -288,7 +288,6 @@ async def test_a_recovery_is_explained_too_and_a_strange_stage_is_just_shown(loo
         (["jobs", "show", "nobody"], b"There is no job nobody"),
         (["jobs", "watch", "nobody"], b"There is no job nobody"),
         (["jobs", "cancel", "nobody"], b"There is no job"),
-        (["jobs", "--since", "yesterday"], b"7d or 2w"),
         (["explain", "nothing"], b"There is no decision nothing"),
         (["train", "--force", "--base-model", "sk"], b"is not on this machine"),
         (["train", "--force", "--recipe", "epochs=0"], b"--epochs: expected a whole number"),

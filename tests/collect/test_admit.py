@@ -103,6 +103,18 @@ def test_ids_that_hold_something_private_become_pseudonyms():
     assert b"example.org" not in row.body
 
 
+def test_episodes_whose_ids_hold_something_private_stay_two_and_are_found_by_their_feedback():
+    names = {}
+    for address in ("bob@example.org", "eve@example.org"):
+        row = taken(trajectory(metadata={"episode_id": address})).admitted
+        said = EXAMPLES[Feedback] | {"episode_id": address}
+        word, _ = admit_feedback(raw({k: v for k, v in said.items() if k != "trajectory_id"}), REDACTOR, LIMITS)  # fmt: skip
+        assert b"example.org" not in row.body + word.body
+        assert json.loads(row.body)["metadata"]["episode_id"] == word.episode_id
+        names[address] = word.episode_id
+    assert len(set(names.values())) == 2
+
+
 def test_token_ids_are_kept_up_to_the_first_turn_that_redaction_changed():
     tokens = [{"turn_id": n, "ids": [n, n], "logprobs": [-0.1, -0.2]} for n in (1, 2, 3)]
     document = with_turns({"turn_id": 1}, {"turn_id": 2}, {"turn_id": 3})
@@ -223,6 +235,17 @@ def test_feedback_is_redacted_but_stays_addressed():
     assert b"bob@" not in admitted.body
     assert admitted.trajectory_id == said["trajectory_id"]
     assert admitted.user_id == pseudonym("user", "bob@example.org")
+
+
+def test_a_feedback_id_that_holds_something_private_becomes_a_pseudonym():
+    said = EXAMPLES[Feedback] | {"feedback_id": "bob@example.org"}
+    first, redacted = admit_feedback(raw(said), REDACTOR, LIMITS)
+    again, _ = admit_feedback(raw(said), REDACTOR, LIMITS)
+    assert redacted
+    assert first.feedback_id == pseudonym("feedback", "bob@example.org")
+    assert (first, b"bob@" in first.body) == (again, False)
+    plain, redacted = admit_feedback(raw(EXAMPLES[Feedback]), REDACTOR, LIMITS)
+    assert (plain.feedback_id, redacted) == (EXAMPLES[Feedback]["feedback_id"], 0)
 
 
 @pytest.mark.parametrize(

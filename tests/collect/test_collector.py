@@ -61,14 +61,14 @@ class Bench:
             clock=lambda: NOW, new_id=uuid.uuid4,
         )  # fmt: skip
         self.stream = Stream()
-        takers = Takers(self.intake)
+        takers = Takers(self.intake, REDACTOR)
         self.collector = Collector(None, self.stream, store, takers.trajectory, takers.bury)
 
     async def _look(self, kind, message):
         return look(kind, message, REDACTOR, Limits())
 
-    def delivery(self, payload, *, seq=1, deliveries=1):
-        made = Delivery(Carried(TRAJECTORIES, TRAJECTORY, seq, deliveries, payload))
+    def delivery(self, payload, *, seq=1, deliveries=1, headers=()):
+        made = Delivery(Carried(TRAJECTORIES, TRAJECTORY, seq, deliveries, payload, dict(headers)))
         self.stream.deliveries[seq] = made
         return made
 
@@ -100,6 +100,24 @@ async def test_a_message_with_something_private_is_stored_clean_erased_and_only_
     assert b"bob@" not in found.admitted.body
     (announced,) = await bench.store.outbox()
     assert announced.payload == found.admitted.body
+
+
+@pytest.mark.parametrize(
+    ("headers", "notes"),
+    [
+        ({"Nats-Msg-Id": str(uuid.uuid4())}, ["ack"]),
+        ({"Nats-Msg-Id": "outbox 7", "X-Trace": "4bf92f3577b34da6"}, ["ack"]),
+        ({"Nats-Msg-Id": "bob@example.org"}, ["erase", "ack"]),
+        ({"X-Note": "gh" + "p_" + "a1B2" * 9}, ["erase", "ack"]),
+        ({"gh" + "p_" + "a1B2" * 9: "x"}, ["erase", "ack"]),
+        ({"X-Long": "x" * 1001}, ["erase", "ack"]),
+    ],
+)
+async def test_a_message_with_something_private_in_its_headers_is_erased(bench, headers, notes):
+    """The stream keeps a message's headers, which nobody reads."""
+    delivery = bench.delivery(raw(trajectory()), headers=headers)
+    assert await bench.feed(delivery) == [notes]
+    assert (await bench.store.counts())["trajectories"] == 1
 
 
 async def test_our_own_announcement_comes_back_and_is_just_acked(bench):

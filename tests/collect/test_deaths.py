@@ -175,7 +175,7 @@ class World:
             store, Users(self.store.database), self._look(life), CollectMetrics(CollectorRegistry()),
             clock=lambda: NOW, new_id=uuid.uuid4,
         )  # fmt: skip
-        takers = Takers(intake)
+        takers = Takers(intake, REDACTOR)
 
         async def take(carried):
             outcome = await takers.trajectory(carried)

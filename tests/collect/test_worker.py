@@ -134,3 +134,25 @@ async def test_one_that_speaks_unasked_is_ended_and_that_is_logged(caplog):
         await until(lambda: not alive(pid))
     finally:
         await child.stop()
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_who_asks_a_child_whose_pipe_is_closed_asks_the_next_one_and_is_not_blamed(loop):
+    """A pipe breaks before anybody has heard of the child's end; the event loop that we run in then refuses to write."""
+    run = pytest.importorskip(loop).run
+
+    async def asked():
+        child = Child(MODULE, GREETING)
+        await child.start()
+        try:
+            first = child._process.pid
+            child._process.stdin.close()
+            heard = await child.ask(question(Kind.TRAJECTORY, raw(trajectory())))
+            return heard, child._process.pid != first, child.deaths
+        finally:
+            await child.stop()
+
+    heard, another, deaths = run(asked())
+    assert isinstance(VERDICTS.decode(heard), Passed)
+    assert (another, deaths) == (True, 0)

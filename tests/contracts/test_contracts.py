@@ -21,6 +21,7 @@ from upswing.contracts import (
     decode,
     encode,
 )
+from upswing.contracts.descriptions import DESCRIPTIONS
 from upswing.contracts.examples import EXAMPLES
 from upswing.contracts.schema import files, schema
 from upswing.contracts.topics import STREAMS, TOPICS
@@ -43,6 +44,35 @@ def test_every_schema_is_valid_2020_12_and_accepts_its_example(message):
     made = schema(message)
     jsonschema.Draft202012Validator.check_schema(made)
     jsonschema.Draft202012Validator(made).validate(EXAMPLES[message])
+
+
+def fields_of(tree, path=""):
+    """Every property of a schema, wherever it stands; conditions name fields and declare none."""
+    match tree:
+        case dict():
+            for name, field in tree.get("properties", {}).items():
+                yield f"{path}.{name}", field
+            for key, part in tree.items():
+                if key not in {"examples", "default", "if", "then", "enum"}:
+                    yield from fields_of(part, f"{path}/{key}")
+        case list():
+            for part in tree:
+                yield from fields_of(part, path)
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_every_property_of_every_schema_has_a_description(message):
+    told = {where: field.get("description", "") for where, field in fields_of(schema(message))}
+    assert len(told) > 4
+    assert [where for where, sentence in told.items() if not sentence.strip()] == []
+
+
+def test_no_description_is_of_a_field_that_is_gone():
+    made = [schema(message) for message in MESSAGES]
+    known = {part["title"]: part["properties"] for part in made}
+    known |= {name: part["properties"] for each in made for name, part in each["$defs"].items()}
+    told = {(name, field) for name, fields in DESCRIPTIONS.items() for field in fields}
+    assert told <= {(name, field) for name, fields in known.items() for field in fields}
 
 
 def test_the_generated_files_are_up_to_date():

@@ -90,16 +90,15 @@ async def test_rows_from_before_the_columns_are_filled_in(store):
         await store.take(row, door="http", now=row.ended, stream_seq=None, announce=False)
 
     def back(tx):
-        tx.execute("DROP INDEX trajectories_evaluation")
-        tx.execute("DROP INDEX trajectories_practice")
-        tx.execute("DROP INDEX trajectories_ended")
-        for column in ("task_id", "evaluation", "continuous", "answers", "practice"):
-            tx.execute(f"ALTER TABLE trajectories DROP COLUMN {column}")
-        for column in ("verified", "reported", "feedback", "task_id", "continuous", "answers"):
-            tx.execute(f"ALTER TABLE scored DROP COLUMN {column}")
         later = " ".join(statement for each in MIGRATIONS[2:] for statement in each)
-        for table in re.findall(r"CREATE TABLE (\w+)", later):
+        made = re.findall(r"CREATE TABLE (\w+)", later)
+        for index in re.findall(r"CREATE INDEX (\w+)", later):
+            tx.execute(f"DROP INDEX {index}")
+        for table in made:
             tx.execute(f"DROP TABLE {table}")
+        for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", later):
+            if table not in made:
+                tx.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         tx.execute("DELETE FROM migrations WHERE version >= 3")
 
     await store.database.write(back)

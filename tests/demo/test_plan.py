@@ -115,10 +115,10 @@ def test_some_users_let_something_slip_at_the_beginning_only():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--cycles", "0"), "no number from 1 to 100"),
-        (("--cycles", "many"), "no number from 1 to 100"),
-        (("--seed", "x"), "invalid int"),
-        (("--model", "gpt"), "invalid choice"),
+        (("--cycles", "0"), "give a whole number from 1 to 100"),
+        (("--cycles", "many"), "give a whole number from 1 to 100"),
+        (("--seed", "x"), "give a whole number"),
+        (("--model", "gpt"), "'gpt' is none of tiny, smollm2"),
         (("--summary", "/nowhere/at/all.json"), "cannot be written"),
     ],
 )

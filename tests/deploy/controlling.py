@@ -64,7 +64,8 @@ class Ground:
         self.now = self.wall = START
         """The clock of ramps, which runs fast, and the wall's."""
         self.store, self.board, self.serving = MemoryRollouts(), MemoryBoard(), MemoryServing()
-        self.policy = msgspec.convert(policy, DeployPolicy)
+        # Most stories are about one model at a time: those about a holdback ask for it.
+        self.policy = msgspec.convert({"holdback": 0.0} | policy, DeployPolicy)
         self.improvement, self.word = 0.08, "pass"
         self.lower = None
         """Of the improvement's interval; None: it shows what the estimate says."""
@@ -132,6 +133,8 @@ class Ground:
         told = {each.model.model_id: each.share for each in self.plan.candidates}
         if self.plan.lease_until is not None and self.plan.lease_until <= self.wall:
             told = {}
+        if (held := self.plan.holdback) is not None:
+            told[held.model.model_id] = held.share
         rest = 1 - sum(told.values())
         return {
             self.plan.baseline.model_id: round(100 * rest, 6),
@@ -149,7 +152,8 @@ class Ground:
             counts = tally.get(name, Counts())
             tally[name] = Counts(counts.requests + 1, counts.errors + failed, 0, 0.0)
             value = self.chance.gauss(self.reward.get(name, 0.6), sd)
-            self.store.rewards.append(SeenReward(seq, name, plan.rollout, value))
+            step = f"holdback:{plan.holdback.share:g}" if plan.holdback else ""
+            self.store.rewards.append(SeenReward(seq, name, plan.rollout, value, step))
 
     async def pass_time(self, controller, spent, per_look=80):
         """Looks every five minutes, with traffic in between; the lease is renewed meanwhile."""

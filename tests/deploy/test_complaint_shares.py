@@ -18,7 +18,16 @@ NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 def test_a_gateway_that_gives_less_than_the_plan_says_so(step, share):
     record = Record(begin(Limits()), sources=["r"], shares=[Held(NOW, 0.5)])
     seen = SeenComplaint(1, "m", "r", NOW, step)
-    take_complaints(record, SimpleNamespace(model_id="m"), Complaints((seen,), 1))
+    take_complaints(record, SimpleNamespace(model_id="m", rollout_id="r"), Complaints((seen,), 1))
     expected = ComplaintEvidence(factor=Limits().complaints)
     expected.observe(1, candidate=True, share=share)
+    assert record.evidence.complaints.more == expected.more
+
+
+def test_the_share_of_another_rollout_is_not_this_ones():
+    record = Record(begin(Limits()), sources=["r", "other"], shares=[Held(NOW, 0.5)])
+    seen = SeenComplaint(1, "m", "other", NOW, "0.05")
+    take_complaints(record, SimpleNamespace(model_id="m", rollout_id="r"), Complaints((seen,), 1))
+    expected = ComplaintEvidence(factor=Limits().complaints)
+    expected.observe(1, candidate=True, share=0.5)
     assert record.evidence.complaints.more == expected.more

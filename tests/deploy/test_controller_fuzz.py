@@ -8,6 +8,7 @@ import pytest
 from tests.deploy.controlling import BASE, LOOK, Ground
 from tests.deploy.test_controller_crashes import Died, Fate
 
+from upswing.contracts.traffic import Switches
 from upswing.deploy.journal import replay
 from upswing.deploy.standing import decoded
 from upswing.deploy.states import ACTIVE
@@ -15,6 +16,12 @@ from upswing.deploy.states import Rollout as State
 from upswing.errors import Misuse, Rejected, Transient
 
 SEEDS = 60
+
+
+SWITCHES = (
+    {}, {"a": Switches()}, {"a": Switches(enabled=False)},
+    {"a": Switches(version="v1"), "b": Switches(percentage=20)},
+)  # fmt: skip
 
 
 def rollouts(ground):
@@ -36,6 +43,9 @@ def holds(ground):
     assert deployed == ([baseline] if baseline in ground.store.registry else [])
     canaries = {row.model_id for row in ground.store.registry.values() if row.state == "canary"}
     assert canaries == {each.model_id for each in active} - {BASE}  # which has no row
+    if active:
+        assert not any(each.holdback for each in found)
+    assert all(each.state is State.PROMOTED for each in found if each.holdback)
     for plan in ground.board.plans[-3:]:
         assert sum(each.share for each in plan.candidates) <= 1 + 1e-9
 
@@ -45,6 +55,11 @@ def settled(ground):
     active = {each.model_id: each.share for each in rollouts(ground) if each.state in ACTIVE}
     told = {each.model.model_id: each.share for each in ground.plan.candidates}
     assert told == active
+    held = next((each.holdback for each in rollouts(ground) if each.holdback), None)
+    kept = ground.plan.holdback
+    assert (kept and (kept.model.model_id, kept.share)) == (held and (held.model_id, held.share))
+    assert ground.plan.untrained.model_id == BASE
+    assert not {each.model_id for each in ground.plan.pinned} & set(ground.plan.withdrawn)
     ramps = any(each.state is State.RAMPING for each in rollouts(ground))
     assert (ground.plan.lease_until is not None) is ramps
     for decision in ground.store.decisions:
@@ -86,6 +101,8 @@ async def change(ground, chance, name):
     if chance.random() < 0.3:
         ground.serving.away ^= {name} - {BASE}
     if chance.random() < 0.3:
+        ground.board.switches = chance.choice(SWITCHES)
+    if chance.random() < 0.3:
         ground.board.away = not ground.board.away
 
 
@@ -99,7 +116,7 @@ async def pass_time(ground, controller, chance):
 
 async def lived(seed):
     """One life of sixty events with deaths at random awaits; the ground that is left."""
-    chance, ground = random.Random(seed), Ground(seed, newcomers=random.Random(seed).choice(["wait", "replace"]))  # fmt: skip
+    chance, ground = random.Random(seed), Ground(seed, newcomers=random.Random(seed).choice(["wait", "replace"]), holdback=0.05 * (seed % 2))  # fmt: skip
     fate = Fate(chance.randrange(5, 300))
     for part in (ground.store, ground.board, ground.serving):
         part.pause = fate
@@ -131,9 +148,10 @@ async def test_one_baseline_and_no_promotion_without_a_validation_whatever_happe
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(40))
-async def test_ten_thousand_lives_keep_the_same_laws(block):
+async def test_ten_thousand_lives_keep_the_same_laws(block, trials):
     for seed in range(250 * block, 250 * (block + 1)):
         await lived(seed)
+        trials.add()
 
 
 async def test_the_same_seed_leaves_the_same_trace():

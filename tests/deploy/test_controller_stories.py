@@ -391,6 +391,27 @@ async def test_what_an_operator_holds_goes_back_all_the_same_when_it_fails(groun
     assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {BASE: 100.0})
 
 
+@pytest.mark.parametrize("held", [True, False], ids=["held", "ramping"])
+async def test_no_traffic_ends_a_rollout_and_newcomers_do_not_wait_for_it(ground, held):
+    first = ground.trained(1)
+    controller = await ground.started()
+    await controller.admit()
+    if held:
+        await controller.set_traffic(first, 20, "ann")
+    assert first in ground.shares
+    await controller.set_traffic(first, 0, "ann")
+    assert (ground.shares, ground.state(first)) == ({BASE: 100.0}, "retired")
+    assert ground.rollout(first).sentence == "ann took its traffic away."
+    second = ground.trained(2)
+    await controller.admit()
+    assert second in ground.shares, "its turn comes at once"
+    await controller.set_traffic(second, 0, "ann")
+    await controller.set_traffic(second, 0, "ann")
+    await controller.set_traffic(first, 10, "ann")
+    assert ground.shares == {BASE: 90.0, first: 10.0}, "it may have traffic again"
+    assert replays(ground)
+
+
 async def test_several_models_stand_side_by_side_at_fixed_shares(ground):
     controller = await ground.started()
     names = []

@@ -30,6 +30,28 @@ def test_the_environment_wins_over_the_file():
     assert (found.limits.errors, found.limits.reward) == (0.08, 0.2)
 
 
+@pytest.mark.parametrize(
+    ("text", "share"), [("0.10", 0.10), ("0.1", 0.10), ("10%", 0.10), ("0.05", 0.05)]
+)
+def test_the_initial_traffic_is_a_share(text, share):
+    assert policy_of({"CANARY_INITIAL_TRAFFIC": text}).boldness.initial == share
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("CANARY_INITIAL_TRAFFIC", "10", "10 % is 0.1, or `10%`"),
+        ("CANARY_INITIAL_TRAFFIC", "1", "1 % is 0.01, or `1%`"),
+        ("CANARY_INITIAL_TRAFFIC", "50", "50 % is 0.5, or `50%`"),
+        ("ROLLBACK_ERROR_THRESHOLD", "5", "5 % is 0.05, or `5%`"),
+    ],
+)
+def test_a_percentage_without_its_sign_is_refused_with_what_to_write(name, text, said):
+    with pytest.raises(Misuse) as refused:
+        policy_of({name: text})
+    assert f"{name} is '{text}', and it is a share: {said}." in str(refused.value)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bad", ["nan", "inf", "x", "0", "1e9", "--1", "10 %%"])
 def test_a_value_that_makes_no_sense_is_refused_by_name(name, bad):
@@ -39,7 +61,7 @@ def test_a_value_that_makes_no_sense_is_refused_by_name(name, bad):
 
 @pytest.mark.parametrize(
     "file",
-    [{"ramp": 3}, {"ramp_hours": 0}, {"limits": {"errors": 0.9}}, {"newcomers": "fight"}, {"boldness": {"initial": 1}}],
+    [{"ramp": 3}, {"ramp_hours": 0}, {"limits": {"errors": 0.9}}, {"newcomers": "fight"}, {"boldness": {"initial": 1}}, {"holdback": 0.6}, {"holdback": -0.1}, {"watch_days": 0}],
 )  # fmt: skip
 def test_a_file_that_makes_no_sense_is_refused(file):
     with pytest.raises(Misuse, match=r"\[deploy\]"):

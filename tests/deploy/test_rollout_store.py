@@ -12,6 +12,7 @@ from upswing.adapters.sql.decisions import Decisions
 from upswing.adapters.sql.models import Models
 from upswing.adapters.sql.rewards import Rewards
 from upswing.adapters.sql.rollouts import Rollouts
+from upswing.adapters.sql.signals import SignalReader
 from upswing.collect.admit import Limits, admit_feedback
 from upswing.contracts import ModelDeployed
 from upswing.contracts.examples import EXAMPLES
@@ -115,6 +116,16 @@ async def test_a_model_moves_only_from_where_it_may(both):
         assert [each.model_id for each in await rows.models()] == ["m-1"]
 
 
+async def test_a_watch_period_keeps_no_training_waiting(store, rollouts):
+    """A model on its way does; one that is promoted and has a holdback beside it does not."""
+    fence, _ = await rollouts.take_over("one", NOW)
+    reader = SignalReader(store.database)
+    await rollouts.commit(fence, change(rollouts=(row(),)))
+    assert (await reader.signals(10, 10)).pending == "m-1"
+    await rollouts.commit(fence, change(rollouts=(row(state="promoted", share=1.0),)))
+    assert (await reader.signals(10, 10)).pending is None
+
+
 async def test_what_is_over_is_history(both):
     for rows in both:
         fence, _ = await rows.take_over("one", NOW)
@@ -210,6 +221,18 @@ async def test_what_only_says_that_a_gateway_recorded_it_is_no_evidence(store, r
     assert (await rollouts.earned("m-1")).count == 0
     await scored(store, total=0.4)
     assert [each.raw_total for each in (await rollouts.rewards_after(0, ["m-1"])).rows] == [0.4]
+    assert (await rollouts.earned("m-1")).mean == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("rollout", ["r-1", ""])
+async def test_what_a_switch_chose_is_nobodys_evidence(store, rollouts, rollout):
+    about = {"rollout": rollout, "candidate": False, "named": False, "switch": "USE_RL_MODEL"}
+    name = await scored(store, total=1.0, gateway=about, episode="e-9")
+    await say(store, 1, type="thumbs_down", trajectory_id=name)
+    assert (await rollouts.rewards_after(0, ["m-1"])).rows == ()
+    assert (await rollouts.complaints_after(0, ["m-1"])).rows == ()
+    assert (await rollouts.earned("m-1")).count == 0
+    await scored(store, total=0.4)
     assert (await rollouts.earned("m-1")).mean == pytest.approx(0.4)
 
 

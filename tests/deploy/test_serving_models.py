@@ -10,6 +10,7 @@ import torch
 from tests.deploy.controlling import model
 from tests.train.checkpoint_cases import facts, fresh_model, make_base
 
+from upswing.adapters.checkpoints.checking import verify
 from upswing.adapters.checkpoints.writing import save
 from upswing.adapters.objects import Objects
 from upswing.adapters.serving import TOKENS, HttpServing, Server
@@ -115,6 +116,25 @@ async def test_a_folder_of_the_operator_is_verified_too(serving, double, checkpo
     with pytest.raises(Rejected):
         await serving.ensure(model(2, path=str(own)))
     assert len(double.asked) == 1, "what does not verify is never loaded"
+
+
+async def test_another_checkpoint_in_the_place_of_the_one_that_was_trained_is_not_loaded(
+    serving, double, checkpoint, tmp_path, trials
+):
+    """Other weights, whole and with a manifest of their own that fits them: only the registry knows better."""
+    seal = verify(checkpoint).seal
+    base = make_base(tmp_path / "base")
+    for number in range(5):
+        weights = fresh_model(base, "adapter", seed=50 + number)  # all else is equal
+        other = save(tmp_path / f"{number}", "final", weights, facts=facts(), base_folder=base)
+        verify(other)
+        for path in (str(other), await Objects(str(tmp_path / "kept")).upload(other, f"job-{number}/final")):  # fmt: skip
+            with pytest.raises(Rejected, match="not the checkpoint that training made"):
+                await serving.ensure(model(1, path=path, seal=seal))
+            trials.add()
+    assert double.asked == []
+    await serving.ensure(model(1, path=str(checkpoint), seal=seal))
+    assert len(double.asked) == 1
 
 
 async def test_what_is_not_there_can_never_be_served(serving, double):

@@ -87,7 +87,14 @@ def model(name, url, **options):
 
 
 def plan(baseline, *candidates, **options):
-    fields = {"fence": 1, "rollout": "rollout-1", "salt": "salt-1", "version": 1, **options}
+    fields = {
+        "fence": 1,
+        "rollout": "rollout-1",
+        "salt": "salt-1",
+        "version": 1,
+        "trained": False,
+        **options,
+    }
     return Plan(
         baseline=baseline, candidates=tuple(Candidate(m, s) for m, s in candidates), **fields
     )

@@ -17,8 +17,15 @@ from tests.support import family, files_with, on_bus, until
 from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.permissions import OPERATOR
 from upswing.adapters.nats.plans import PlanBoard
-from upswing.adapters.nats.traffic import TALLY_SECONDS, TrafficBoard, make_buckets
+from upswing.adapters.nats.traffic import (
+    GATEWAY_SECONDS,
+    TALLY_SECONDS,
+    TrafficBoard,
+    make_buckets,
+)
 from upswing.contracts.topics import FEEDBACKS
+from upswing.contracts.traffic import Switches
+from upswing.gateway.allowance import Allowance
 from upswing.gateway.limits import Limits
 from upswing.gateway.plan import write_plan
 from upswing.gateway_runtime import GatewayProcess
@@ -153,6 +160,33 @@ async def test_the_counts_of_a_dead_gateway_are_forgotten_and_those_of_a_silent_
                 (stored,) = await (await bus.js.key_value("rl_tally")).keys()
                 assert stored == "silent"
         finally:
+            await bus.close()
+
+
+async def test_a_gateway_says_what_it_may_serve_while_it_lives(tmp_path):
+    async with nats(tmp_path) as server, Scripted() as backend:
+        made, bus = plan(model("base", backend.url)), await Bus.connect(server.url(OPERATOR))
+        board, woken = PlanBoard(bus), asyncio.Event()
+        following = asyncio.create_task(board.follow(woken.set))
+        try:
+            assert await board.gateways() == {}
+            off = Allowance(enabled=False, version="v3", most=0.25)
+            async with running(server.url(GATEWAY), made, "off", allowance=off):
+
+                async def told():
+                    return await board.gateways() == {"off": Switches(False, "v3", 25.0)}
+
+                await until(told, 10)
+                assert woken.is_set()
+
+            async def gone():
+                return await board.gateways() == {}
+
+            await until(gone, 10)
+            ages = (await bus.js.stream_info("KV_rl_gateways")).config.max_age
+            assert ages == GATEWAY_SECONDS
+        finally:
+            following.cancel()
             await bus.close()
 
 

@@ -69,8 +69,8 @@ async def test_nothing_is_left_behind():
                 clients = [rude_client(gateway, random.Random(chance.random())) for _ in range(20)]
                 await asyncio.gather(*clients)
             await until(lambda: own.health()["under_way"] == 0, 20, "requests are left")
-            await until(lambda: not own.clients or len(own.clients) <= 1, 20, "clients are left")
-            assert own._uploads == 0
+            await until(lambda: len(own.port.crowd) <= 1, 20, "clients are left")
+            assert own.port.uploads.reserved == 0
             assert all(episode.flights == 0 for episode in own.recorder.book.all())
             for backend in own._ways._backends.values():
                 await until(

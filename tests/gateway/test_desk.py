@@ -34,6 +34,9 @@ class DeskTwin:
     async def models(self):
         return [{"model_id": "base"}]
 
+    async def check_feedback(self, word):
+        self._note("feedback", json.loads(word).get("user_id"))
+
     def _note(self, *what):
         if self.trouble:
             raise self.trouble
@@ -75,6 +78,21 @@ async def test_an_admin_registers_a_model_sets_its_share_and_sees_its_metrics():
         ]
 
 
+async def test_an_admin_registers_a_model_at_a_server_of_their_own():
+    desk = DeskTwin()
+    theirs = {"model_id": "hosted", "backend": "https://api.example/v1", "name": "org/large"}
+    async with Scripted() as server, at(server, desk) as gateway:
+        for more in ({}, {"probe": False}, {"base_model": "large"}):
+            assert (await gateway.client("POST", "/admin/models", theirs | more, key=TOKEN))[
+                0
+            ] == 201
+    assert desk.asked == [
+        ("register", "hosted", "org/large", "https://api.example/v1#org/large"),
+        ("register", "hosted", "org/large", "https://api.example/v1#org/large;probe=false"),
+        ("register", "hosted", "large", "https://api.example/v1#org/large"),
+    ]
+
+
 @pytest.mark.parametrize("key", [None, "wrong", TOKEN[:-1], TOKEN + "x", "sk-ann"])
 async def test_without_the_token_nothing_is_seen_or_changed(key):
     desk = DeskTwin()
@@ -113,7 +131,12 @@ async def test_where_no_token_is_set_nobody_is_admin():
         ("/admin/traffic", {"model_id": "a\r\nb", "traffic_percentage": 5}, 422, "regex"),
         ("/admin/traffic", b"{", 400, "not JSON"),
         ("/admin/traffic", b"x" * 70_000, 413, "65536"),
-        ("/admin/models", {"model_id": "m"}, 422, "base_model"),
+        ("/admin/models", {"model_id": "m"}, 422, "`checkpoint_path` or `backend`"),
+        ("/admin/models", {"model_id": "m", "checkpoint_path": "/m"}, 422, "base_model"),
+        ("/admin/models", {**NEW, "probe": False}, 422, "belong to a `backend`"),
+        ("/admin/models", {**NEW, "backend": "https://h"}, 422, "either"),
+        ("/admin/models", {"model_id": "m", "backend": "https://u:p@h"}, 422, "no address"),
+        ("/admin/models", {"model_id": "m", "backend": "https://h", "key": "sk"}, 422, "key"),
         ("/admin/models", {**NEW, "surprise": 1}, 422, "surprise"),
     ],
 )

@@ -165,6 +165,27 @@ async def test_a_segment_is_what_was_told_at_first():
     assert "domain" not in kept["metadata"]
 
 
+@pytest.mark.parametrize(
+    "flag", [{"is_evaluation": True}, {"infra_error": True}, {"purpose": "curriculum"}]
+)
+@pytest.mark.parametrize(("key", "late"), [("gw", True), ("ann", False)])
+async def test_whether_an_episode_counts_is_not_for_a_client_to_say_when_it_knows_who_answered(
+    flag, key, late
+):
+    (name,) = flag
+    keys = {"gw": "agent", "ann": "ann"}
+    async with Scripted() as server, started(plan(model("base", server.url)), keys=keys) as gateway:
+        await gateway.chat(headers=("X-Episode-Id: e1",), key=key)
+        status, _ = await gateway.client(
+            "POST", "/v1/episodes/e1/close", {"metadata": flag}, key=key
+        )
+        assert status == (200 if late else 409)
+        await gateway.chat(headers=("X-Episode-Id: e2",), key=key, metadata=flag)
+        await gateway.client("POST", "/v1/episodes/e2/close", b"", key=key)
+        first, second = (made["metadata"] for made in gateway.keeper.trajectories)
+    assert (name in first, name in second) == (late, True)
+
+
 def test_long_and_odd_conversations_are_looked_at_in_part():
     many = b"[" + b",".join([b'{"role":"assistant"}'] * 50_000) + b"]"
     assert len(spoken(many)[1]) <= 64

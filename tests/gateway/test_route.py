@@ -24,7 +24,7 @@ def some(name):
 
 def plan_with(*parts, salt="rollout-7", baseline=BASE):
     candidates = tuple(Candidate(some(name), share) for name, share in parts)
-    return Plan(1, "r", salt, baseline, candidates)
+    return Plan(1, "r", salt, baseline, candidates, trained=False)
 
 
 def counted(plan, allowance=ALL):
@@ -117,12 +117,12 @@ def test_a_cap_keeps_the_proportion_of_two():
     assert (one.share, two.share) == (pytest.approx(0.2), pytest.approx(0.1))
 
 
-def test_a_pinned_version_is_the_only_one_beside_the_baseline():
+def test_a_pinned_version_answers_alone():
     plan = plan_with(("agent-zero-rl-v3", 0.2), ("agent-zero-rl-v13", 0.3))
     for version in ("v3", "3", "agent-zero-rl-v3"):
-        only = allowed(plan, Allowance(version=version))
-        assert [(c.model.model_id, c.share) for c in only] == [("agent-zero-rl-v3", 0.2)]
-    assert allowed(plan, Allowance(version="v9")) == ()
+        assert allowed(plan, Allowance(version=version)) == ()
+        assert shares(table_of(plan, Allowance(version=version))) == {"agent-zero-rl-v3": 1.0}
+    assert shares(table_of(plan, Allowance(version="v9"))) == {"base": 1.0}
 
 
 @pytest.mark.parametrize(

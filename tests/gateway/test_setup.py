@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from upswing import rl_models
 from upswing.errors import Misuse
 from upswing.gateway import setup as told_source
 from upswing.gateway.allowance import Allowance
+from upswing.gateway.keys import Keys, sender_of
 from upswing.gateway.limits import Limits
 from upswing.gateway.plan import Model
 from upswing.gateway.setup import Told, check_address, read_setup
 from upswing.gateway.ways_service import Ways
 from upswing.gateway_server import parser
+from upswing.senders import Holder
 
 STRONG = "kC3-2vQ8_zLr7WmXb1TyPq"
 ENV = {
@@ -123,6 +126,9 @@ def test_a_key_goes_to_the_server_it_is_for_and_to_no_other(backend, key):
         ("UPSWING_GATEWAY_KEYS", "ann=k1,bob=k1", "bob"),
         ("UPSWING_GATEWAY_KEYS", "ann=k\r\nx: y", "entry 1"),
         ("UPSWING_GATEWAY_KEYS", "ann=schlüssel", "entry 1"),
+        ("UPSWING_GATEWAY_KEYS", "agent=k1", "the loop's own"),
+        ("UPSWING_GATEWAY_KEYS", "ann=k2,operator=k1", "the loop's own"),
+        ("UPSWING_GATEWAY_KEYS", "key:7=k1", "the loop's own"),
         ("UPSWING_BACKEND_KEYS", "gpu.example=s1", "https://"),
         ("OPENAI_API_KEY", "k1\r\nx: y", "OPENAI_API_KEY"),
         ("USE_RL_MODEL", "perhaps", "true or false"),
@@ -163,6 +169,27 @@ def test_a_weak_token_or_no_key_at_all_is_refused_on_a_public_address(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_on_this_machine_anything_goes(host):
     check_address(host, read_setup(Told("nats://b:1"), {"TENSORZERO_ADMIN_TOKEN": "admin"}))
+
+
+def test_a_gateway_that_learns_keys_of_a_loop_is_open_to_nobody():
+    env = {"AGENTGYM_RL_URL": "http://loop:8100", "AGENTGYM_RL_API_KEY": "gwl_" + STRONG}
+    setup = read_setup(Told("nats://b:1"), env)
+    assert (setup.keys, setup.is_open) == ({}, False)
+    check_address("0.0.0.0", setup)
+    keys = Keys(setup.keys, learns=not setup.is_open)
+    keys.learn({sha256(b"up_good").digest(): Holder.of("ann", "k7")})
+    assert [keys.owner(given) for given in (None, b"Bearer nonsense")] == [None, None]
+    assert keys.owner(b"Bearer up_good") is not None
+
+
+def test_two_keys_of_one_name_are_two_principals():
+    keys = Keys({"static": "ann"})
+    learnt = {b"first": Holder.of("ann", "k7"), b"second": Holder.of("ann", "k8", many=True)}
+    keys.learn({sha256(key).digest(): holder for key, holder in learnt.items()})
+    owners = [keys.owner(b"Bearer " + key) for key in (b"static", b"first", b"second")]
+    assert len(set(owners)) == 3
+    assert {owner.name for owner in owners} == {"ann"}
+    assert [sender_of(owner).many for owner in owners] == [False, False, True]
 
 
 def test_nothing_secret_is_shown():

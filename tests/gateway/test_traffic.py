@@ -10,6 +10,7 @@ from tests.gateway.scripted import Misbehaving, Scripted, chunk, sse
 from tests.gateway.talking import raw, request, streamed
 from tests.support import until
 from upswing.gateway.allowance import Allowance
+from upswing.gateway.plan import Candidate
 
 pytestmark = pytest.mark.live
 CHAT = {"model": "m", "messages": [user("hi")]}
@@ -170,6 +171,61 @@ async def test_a_candidate_can_be_asked_for_by_name_and_is_then_no_evidence():
             assert set(told["rollout-1"]) == {"base"}
             await gateway.close("e1")
             assert gateway.keeper.trajectories[0]["metadata"]["gateway"]["named"] is True
+
+
+async def test_whom_only_chance_may_give_cannot_be_asked_for():
+    """Neither the holdback, nor a former baseline; whoever has one keeps it, even by its name."""
+    async with Scripted() as server:
+        old, new, next_one = (model(name, server.url) for name in ("old", "new", "next"))
+        held = plan(new, holdback=Candidate(old, 0.05))
+        draws = iter((0.99, *[0.5] * 100))
+        async with started(held, draw=lambda: next(draws)) as gateway:
+            assert await who(gateway, "e1") == "old"
+            named = "X-Model-Id: old"
+            for episode, status in (("e1", b"200"), ("e2", b"404"), ("e3", b"404")):
+                whole = await raw(gateway, request(CHAT, named, f"X-Episode-Id: {episode}"))
+                assert whole[9:12] == status
+            gateway.gateway.apply(changed(held, baseline=next_one, holdback=None))
+            for episode, status in (("e4", b"404"),):
+                whole = await raw(
+                    gateway, request(CHAT, "X-Model-Id: new", f"X-Episode-Id: {episode}")
+                )
+                assert whole[9:12] == status
+
+
+class _Slow(Scripted):
+    """Answers what asks for little, and never what asks for much."""
+
+    async def answer(self, request, reader, writer):
+        if request["body"].get("max_tokens", 20) > 1000:
+            await asyncio.Event().wait()
+        return await super().answer(request, reader, writer)
+
+
+@pytest.mark.parametrize(("key", "errors"), [("gw", 1), ("ann", 0)])
+async def test_a_client_cannot_fail_the_model_that_it_knows_it_has(key, errors):
+    async with _Slow() as server:
+        made = plan(model("base", server.url, timeout_seconds=0.3))
+        keys = {"gw": "agent", "ann": "ann"}
+        async with started(made, keys=keys) as gateway:
+            episode = ["X-Episode-Id: e1"]
+            assert (await gateway.chat(headers=episode, key=key))[0] == 200
+            for _ in range(5):
+                status, _ = await gateway.chat(headers=episode, key=key, max_tokens=100_000)
+                assert status == 504
+            counts = msgspec.json.decode(gateway.gateway.tally.written())["rollout-1"]["base"]
+            assert (counts["requests"], counts["errors"]) == (1 + errors, errors)
+            assert gateway.gateway.tally.models["base"].errors == 5
+
+
+async def test_an_episode_counts_one_error_of_its_model():
+    async with Misbehaving("garbage") as server:
+        async with started(plan(model("base", server.url))) as gateway:
+            for episode in ("e1", "e2", "e3"):
+                for _ in range(10):
+                    await gateway.chat(headers=[f"X-Episode-Id: {episode}"])
+            counts = msgspec.json.decode(gateway.gateway.tally.written())["rollout-1"]["base"]
+            assert (counts["requests"], counts["errors"]) == (3, 3)
 
 
 async def test_other_gateways_assignments_are_kept():

@@ -16,10 +16,12 @@ MAY = {
     "POST /v1/trajectories/{trajectory_id}/steps": {AGENT, OPERATOR},
     "POST /v1/trajectories/{trajectory_id}/end": {AGENT, OPERATOR},
     "POST /v1/feedback": {AGENT, OPERATOR},
+    "POST /v1/feedback/check": {OPERATOR, GATEWAY},
     "GET /v1/status": {READER, OPERATOR},
     "GET /v1/rewards/{trajectory_id}": {READER, OPERATOR},
     "GET /v1/windows": {READER, OPERATOR},
     "GET /v1/judgements": {READER, OPERATOR},
+    "POST /v1/judgements/retry": {OPERATOR},
     "POST /v1/outcomes": {OPERATOR},
     "GET /v1/trajectories/{trajectory_id}": {READER, OPERATOR},
     "GET /v1/dead": {READER, OPERATOR},
@@ -176,7 +178,8 @@ async def test_what_a_key_has_begun_no_other_can_go_on_with(client):
         assert (status, answer["error"]) == (nothing[0], nothing[1]["error"]), answer
     assert (await client("POST", "/v1/trajectories/start", begun, key=other))[0] == 409
     whole = trajectory(trajectory_id=begun["trajectory_id"])
-    assert (await client("POST", "/v1/trajectories", whole, key=other))[0] == 202
+    status, answer = await client("POST", "/v1/trajectories", whole, key=other)
+    assert (status, answer["error"]) == (403, "not_yours")
     assert (await client("POST", f"{path}/end", {}, key=other))[0] == nothing[0]
     assert (await client("POST", f"{path}/steps", step, key=mine))[0] == 202
     assert (await client("POST", f"{path}/steps", step))[0] == 202  # an operator speaks for all

@@ -1,12 +1,13 @@
 """Models, traffic and rollouts over HTTP, with a controller on twins behind it."""
 
-import json
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 from tests.deploy.controlling import BASE, Ground
+from tests.support import Client
 
-from upswing.http.app import App
+from upswing.front import Front
 from upswing.http.deployment import Deployment
 from upswing.http.openapi import document
 
@@ -29,28 +30,17 @@ def ground():
 @pytest.fixture
 async def ask(ground):
     controller = await ground.started()
-    app = App(Deployment(controller).routes(), Keys())
+    front = Front(Deployment(controller).routes(), Keys(), "127.0.0.1", 0)
+    running = asyncio.create_task(front.run())
     ground.controlling = controller
+    async with Client(front.url, "op") as client:
 
-    async def call(method, path, body=b"", key="op"):
-        raw = json.dumps(body).encode() if isinstance(body, dict | list) else body
-        scope = {
-            "type": "http", "method": method, "path": path.partition("?")[0],
-            "query_string": path.partition("?")[2].encode(),
-            "headers": [(b"authorization", f"Bearer {key}".encode()), (b"content-length", str(len(raw)).encode()), (b"content-type", b"application/json")],
-        }  # fmt: skip
-        sent = []
+        async def call(method, path, body=b"", key="op"):
+            return await client(method, path, body, key=key)
 
-        async def receive():
-            return {"type": "http.request", "body": raw}
-
-        async def send(message):
-            sent.append(message)
-
-        await app(scope, receive, send)
-        return sent[0]["status"], json.loads(sent[1]["body"])
-
-    return call
+        yield call
+    await front.close()
+    await running
 
 
 async def test_a_model_is_registered_seen_and_given_traffic(ask, ground):
@@ -66,6 +56,33 @@ async def test_a_model_is_registered_seen_and_given_traffic(ask, ground):
         status, told = await ask("GET", f"/admin/models/{name}/metrics", key="rd")
         assert (status, {"requests", "error_rate", "reward_mean"} <= told.keys()) == (200, True)
     assert [row.who for row in ground.store.audit_rows] == ["key op", "key op"]
+
+
+async def test_a_model_at_a_server_of_the_users_own_is_registered(ask, ground):
+    theirs = {
+        "model_id": "hosted",
+        "backend": "https://api.example/v1",
+        "name": "org/large",
+        "probe": False,
+    }
+    status, made = await ask("POST", "/admin/models", theirs)
+    assert (status, made["base_model"]) == (201, "org/large")
+    assert made["checkpoint_path"] == "https://api.example/v1#org/large;probe=false"
+    for wrong in (
+        {"key": "sk-1"},
+        {"checkpoint_path": "/m"},
+        {"backend": "https://u:p@h"},
+        {"backend": "ftp://h"},
+    ):
+        status, told = await ask("POST", "/admin/models", theirs | wrong)
+        assert status == 422, told
+    ground.serving.broken.add("absent")
+    status, told = await ask("POST", "/admin/models", theirs | {"model_id": "absent"})
+    assert (status, "does not serve" in str(told)) == (422, True)
+    status, told = await ask("GET", "/admin/models", key="rd")
+    assert "absent" not in [each["model_id"] for each in told["models"]], (
+        "what is refused is not kept"
+    )
 
 
 async def test_a_rollout_is_approved_held_let_go_and_taken_back(ask, ground):

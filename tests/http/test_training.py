@@ -184,6 +184,35 @@ async def test_the_status_has_the_guides_shape(client, loop):
     }
 
 
+@pytest.mark.parametrize(
+    ("states", "latest"),
+    [
+        (["trained"], None),
+        (["passed", "validating"], "agent-zero-rl-v1"),
+        (["deployed", "failed", "undecided"], "agent-zero-rl-v1"),
+        (["retired", "canary", "rolled_back"], "agent-zero-rl-v2"),
+        (["deployed", "passed"], "agent-zero-rl-v2"),
+        (["passed", "aborted"], "agent-zero-rl-v1"),
+    ],
+)
+async def test_the_latest_model_is_the_newest_that_was_trained_and_validated(
+    client, loop, states, latest
+):
+    for number, state in enumerate(states):
+        name = await loop.models.register(
+            job_id=f"j{number}", base_model="tiny", parent=None, snapshot="s", path="p", card="c",
+            samples=5, final_reward=0.5, now=loop._clock(),
+        )  # fmt: skip
+        await put_state(loop, name, state)
+    _, told = await client("GET", "/api/admin/training/status")
+    assert told["automation"]["models"]["latest"] == latest
+
+
+async def put_state(loop, name, state):
+    sql = "UPDATE models SET state = ? WHERE model_id = ?"
+    await loop.store.database.write(lambda tx: tx.execute(sql, (state, name)))
+
+
 async def test_the_status_tells_what_there_is_and_what_was_done(client, loop):
     await fill(loop, client)
     await client("POST", "/training/start", request())

@@ -78,11 +78,11 @@ class School:
 
         await until(all_scored, 120)
 
-    async def train(self, algorithm, *, samples=10_000, seconds=600, **recipe):
-        """Ask for a job over HTTP and wait for its end; its last status."""
+    async def ask(self, algorithm, *, samples=10_000, name=None, **recipe):
+        """Ask for a job over HTTP; its name."""
         window = WINDOW + timedelta(hours=self.rounds - 1)
         request = {
-            "training_job_id": f"round-{self.rounds}-{algorithm}",
+            "training_job_id": name or f"round-{self.rounds}-{algorithm}",
             "timestamp": WINDOW.isoformat(),
             "requester": "school",
             "trigger_reason": "manual",
@@ -100,7 +100,11 @@ class School:
         }
         status, answer = await self.client("POST", "/training/start", request)
         assert status == 202, answer
-        job_id = request["training_job_id"]
+        return request["training_job_id"]
+
+    async def train(self, algorithm, *, samples=10_000, seconds=600, **recipe):
+        """Ask for a job and wait for its end; its last status."""
+        job_id = await self.ask(algorithm, samples=samples, **recipe)
         ended = await until(lambda: self.ended(job_id), seconds, f"{job_id} did not end")
         self.statuses.append(ended)
         if ended["status"] == "completed":

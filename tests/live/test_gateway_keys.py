@@ -124,7 +124,7 @@ async def test_a_revocation_by_another_process_is_heard_of(data):
     async with running_loop(data) as loop:
         key, key_id = await made(loop, "ann", "agent")
         desk, hashed = HttpDesk(loop.running.http_url, loop.running.key), sha256(key.encode())
-        assert (await desk.keys())[hashed.digest()] == "ann"
+        assert (await desk.keys())[hashed.digest()].name == "ann"
         sql = "UPDATE api_keys SET revoked_us = 1 WHERE key_id = ?"
         await loop.store.database.write(lambda tx: tx.execute(sql, (key_id,)))
         assert hashed.digest() not in await desk.keys()

@@ -8,12 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tests.conftest import running_loop
 from tests.gateway.bus import GATEWAY, nats, published
 from tests.gateway.conftest import assistant, lease, model, plan, user
-from tests.gateway.process import COMMAND, KEY, TOKEN, Command, refused
+from tests.gateway.process import COMMAND, KEY, TOKEN, Command, refused, surroundings
 from tests.gateway.scripted import Misbehaving, Scripted, chunk, sse
 from tests.gateway.talking import raw, request, unchunked
 from tests.support import Client, alive, family, files_with, on_bus, until
@@ -332,6 +334,85 @@ async def test_what_is_wrong_with_a_child_is_its_own_sentence_and_its_log_is_our
         assert "'enabled': False" in line.getMessage()
 
 
+LISTED = [
+    {"model_id": "agent-rl-v4", "state": "rolled_back"},
+    {"model_id": "agent-rl-v3", "state": "deployed"},
+    {"model_id": "agent-rl-v2", "state": "retired"},
+    {"model_id": "agent-rl-v1", "state": "failed"},
+    {"model_id": "tiny", "state": "base"},
+]
+
+
+@contextlib.contextmanager
+def a_loop(*rows):
+    """A labelled double of the loop: it lists these models, and knows no keys."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            said = json.dumps({"models": rows, "keys": []}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def test_a_pin_is_refused_at_the_first_start_and_means_the_base_later(tmp_path, caplog):
+    async with nats(tmp_path / "nats") as server, Scripted() as backend, board(server) as write:
+        base, new = model("tiny", backend.url), model("agent-rl-v3", backend.url)
+        await write(plan(new, base=base, trained=True))
+        with a_loop(*LISTED) as url:
+            for version, why in (
+                ("v99", "no model is called so"),
+                ("v4", "agent-rl-v4 is rolled_back"),
+                ("v1", "agent-rl-v1 is failed"),
+            ):
+                env = surroundings(
+                    server, AGENTGYM_RL_URL=url, AGENTGYM_RL_API_KEY=f"gwl_{KEY}",
+                    RL_MODEL_VERSION=version,
+                )  # fmt: skip
+                code, said = await asyncio.to_thread(refused, env=env)
+                there = "agent-rl-v3 (deployed), agent-rl-v2 (retired), tiny (base)"
+                assert code == 1
+                assert said.splitlines()[-1] == (
+                    f"upswing: RL_MODEL_VERSION is '{version}', and {why}. There are: {there}."
+                )
+            told = Told(server.url(GATEWAY), url, KEY, {"RL_MODEL_VERSION": "v3"})
+            (tmp_path / "data").mkdir()
+            gateway = GatewayChild(tmp_path / "data", told, port=0)
+            try:
+                async with Client(await gateway.start()) as client:
+                    assert (await client("GET", "/health"))[1]["shares"] == {"agent-rl-v3": 1.0}
+                    await write(plan(base, version=2, withdrawn=("agent-rl-v3",)))
+
+                    async def base_answers():
+                        told = (await client("GET", "/health"))[1]
+                        return told["shares"] == {"tiny": 1.0} and "withdrawn" in told["alert"]
+
+                    await until(base_answers, 10)
+                    assert "agent-rl-v3 is withdrawn" in caplog.text
+                    os.kill(gateway.pid, signal.SIGKILL)
+
+                    async def answers_again():
+                        with contextlib.suppress(*AWAY):
+                            return gateway.restarts == 1 and await base_answers()
+
+                    await until(answers_again, 60)
+            finally:
+                await gateway.stop()
+
+
 async def test_a_restart_that_the_system_refuses_is_tried_again(tmp_path, monkeypatch, caplog):
     async with nats(tmp_path / "nats") as server, board(server) as write:
         await write(plan(model("base", "http://127.0.0.1:1")))
@@ -352,12 +433,8 @@ async def test_a_restart_that_the_system_refuses_is_tried_again(tmp_path, monkey
 
 
 async def test_beside_a_loop_its_data_directory_says_everything(data):
-    data.mkdir()
-    older = {"key": "up_of-an-older-version-0123456789", "nats_operator": "kept", "nats_agent": "x"}
-    (data / "secrets.json").write_text(json.dumps(older))
     async with running_loop(data) as loop, Scripted() as backend:
         secrets = json.loads((data / "secrets.json").read_text())
-        assert secrets.items() > older.items(), "what an older version made stays"
         await make_buckets(loop.bus)
         bucket = await loop.bus.js.key_value("rl_traffic")
         made = plan(model("base", backend.url), fence=1000)

@@ -1,101 +1,27 @@
 """Does an acknowledgement outlive `kill -9`? Kills under load, then every promise is checked."""
 
 import asyncio
-import contextlib
+import functools
 import json
 import os
 import random
 import signal
-import time
 
-import nats
 import pytest
-from tests.support import Client, alive, family, on_bus, raw, rows, small, until
-
-from upswing.contracts.topics import TRAJECTORY
+from tests.storms import sized
+from tests.storms.load import Load, while_it_gets_less
+from tests.support import alive, family, rows, until
 
 pytestmark = pytest.mark.live
-AWAY = (OSError, asyncio.IncompleteReadError, TimeoutError, nats.errors.Error)
 TARGETS = ["main", "nats-server", "everything"]
 
 
-class Load:
-    """Clients that send all the time, and remember what was acknowledged to them."""
-
-    def __init__(self, process):
-        self.process = process
-        self.acknowledged = {"http": {}, "nats": {}}
-        self.sent = {}
-        self._ending = False
-
-    def heard(self):
-        return [len(each) for each in self.acknowledged.values()]
-
-    async def run(self):
-        async with asyncio.TaskGroup() as group:
-            for _ in range(2):
-                group.create_task(self._send("http", self._http))
-                group.create_task(self._send("nats", self._nats))
-
-    def end(self):
-        self._ending = True
-
-    async def _send(self, door, connect):
-        """One trajectory after the other; each again and again, same id, until it is acknowledged."""
-        waiting = None
-        while not self._ending or waiting:
-            try:
-                async with connect(self.process.info) as send:
-                    while not self._ending or waiting:
-                        if waiting is None:
-                            waiting = small(f"by {door}, number {len(self.sent)}")
-                            self.sent[waiting["trajectory_id"]] = waiting
-                        await send(raw(waiting))
-                        self.acknowledged[door][waiting["trajectory_id"]] = waiting
-                        waiting = None
-            except AWAY:
-                await asyncio.sleep(0.05)  # a client's back-off, as every client has one
-
-    @contextlib.asynccontextmanager
-    async def _http(self, info):
-        async with Client(info["http_url"], info["key"]) as client:
-
-            async def send(body):
-                status, answer = await asyncio.wait_for(client("POST", "/v1/trajectories", body), 5)
-                assert status in {202, 503}, (status, answer)
-                if status == 503:
-                    raise TimeoutError
-
-            yield send
-
-    @contextlib.asynccontextmanager
-    async def _nats(self, info):
-        url = info["nats_urls"]["agent"]
-        async with on_bus(url, allow_reconnect=False, connect_timeout=1) as client:
-            js = client.jetstream(timeout=2)
-
-            async def send(body):
-                await js.publish(TRAJECTORY, body)
-
-            yield send
-
-
-async def while_it_gets_less(left, what, seconds=60):
-    """Wait for zero. After so many kills much may be left; nothing is lost while it becomes less."""
-    least, since = left(), time.monotonic()
-    while least:
-        await asyncio.sleep(0.1)
-        if (now := left()) < least:
-            least, since = now, time.monotonic()
-        assert time.monotonic() < since + seconds, f"{what}: {least}"
-
-
-@pytest.mark.parametrize("each", [2, pytest.param(10, marks=pytest.mark.slow)])
-async def test_kills_under_load_lose_nothing_that_was_acknowledged(start, data, each):
+@sized("each", 2, 10)
+async def test_kills_under_load_lose_nothing_that_was_acknowledged(start, data, each, trials):
     order = TARGETS * each
     random.Random(5).shuffle(order)
     process = await asyncio.to_thread(start)
-    load = Load(process)
+    load = Load(lambda: process.info)
     sending = asyncio.create_task(load.run())
     for target in order:
         before = load.heard()
@@ -111,8 +37,10 @@ async def test_kills_under_load_lose_nothing_that_was_acknowledged(start, data, 
         assert alive(bus)
         if target == "nats-server":
             os.kill(bus, signal.SIGKILL)
-            await until(lambda bus=bus: load.process.nats_pid not in {None, bus}, 30, "no new bus")
+            pid = functools.partial(getattr, process, "nats_pid")
+            await until(lambda bus=bus, pid=pid: pid() not in {None, bus}, 30, "no new bus")
             assert process.popen.poll() is None, "the loop died with its bus"
+            trials.add()
             continue
         relatives = family(process.popen.pid)
         assert bus in relatives
@@ -125,11 +53,13 @@ async def test_kills_under_load_lose_nothing_that_was_acknowledged(start, data, 
             10,
             "a child outlived its parent",
         )
-        process = load.process = await asyncio.to_thread(start)
+        process = await asyncio.to_thread(start)
+        trials.add()
+    await until(lambda: min(load.heard()) >= 300, 180, "few answers after the last kill")
     load.end()
     await sending
 
-    promised = load.acknowledged["http"] | load.acknowledged["nats"]
+    promised = load.promised()
     known = "SELECT trajectory_id, body FROM trajectories"
     await while_it_gets_less(
         lambda: len(promised.keys() - {row[0] for row in rows(data, known)}),
@@ -144,4 +74,3 @@ async def test_kills_under_load_lose_nothing_that_was_acknowledged(start, data, 
     for trajectory_id, body in stored:
         assert json.loads(body) == load.sent[trajectory_id]
     assert rows(data, "SELECT count(*) FROM dead") == [(0,)]
-    assert min(load.heard()) >= 300

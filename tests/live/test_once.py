@@ -31,7 +31,7 @@ def lose_acks(monkeypatch, share, seed):
 
 
 async def test_ten_thousand_sent_three_times_with_a_fifth_of_the_acks_lost_are_ten_thousand_rows(
-    data, monkeypatch
+    data, monkeypatch, trials
 ):
     lost = lose_acks(monkeypatch, 0.2, seed=7)
     sent = [small(f"number {number}") for number in range(HOW_MANY)]
@@ -64,3 +64,4 @@ async def test_ten_thousand_sent_three_times_with_a_fifth_of_the_acks_lost_are_t
     assert all(
         msgspec.json.decode(row.admitted.body)["metadata"] == {"model": "m"} for row in stored
     )
+    trials.add(len(copies))

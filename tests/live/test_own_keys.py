@@ -3,13 +3,17 @@
 import json
 import os
 import pty
+import random
 from pathlib import Path
 
 import pytest
 from tests.conftest import running_loop
+from tests.store.test_damage import NOW
 from tests.support import Client, family
 
 from upswing.adapters.environment import child_environment
+from upswing.adapters.sql.keys import OPERATOR_ID, Keys
+from upswing.adapters.sql.mark import Mark, write_mark
 from upswing.cli import main
 from upswing.cli.loop import may_show
 from upswing.config import Surroundings
@@ -24,12 +28,14 @@ async def works(loop, key):
         return (await client("GET", "/v1/keys", key=key))[0] == 200
 
 
-async def test_a_lost_secrets_file_gives_new_keys_and_the_old_one_dies(data):
+async def test_a_lost_secrets_file_gives_new_keys_and_the_old_one_dies(data, caplog):
     async with running_loop(data) as loop:
         old = loop.running.key
         assert await works(loop, old)
+    assert "keys are new" not in caplog.text
     (data / "secrets.json").unlink()
     async with running_loop(data) as loop:
+        assert "secrets.json was missing: all of the loop's own keys are new" in caplog.text
         assert loop.running.key != old
         assert await works(loop, loop.running.key)
         assert not await works(loop, old)
@@ -42,6 +48,67 @@ async def test_the_key_of_the_environment_is_rotated_and_may_come_back(data):
             assert await works(loop, loop.running.key)
             assert loop.running.key == now or now is None
             assert not await works(loop, before or "guess")
+
+
+async def test_of_all_keys_that_were_the_operators_the_last_one_works_alone(store):
+    """Whatever starts name, a key of `secrets.json` or one of the environment, in any order."""
+    chance, keys = random.Random(7), Keys(store.database)
+    await keys.add("abc123", "made at first start, replaced", "operator", "a person's", NOW)
+    made, number, named = "made-0", 0, {"made-0"}
+    for step in range(150):
+        if chance.random() < 0.2:
+            number += 1
+            made = f"made-{number}"
+        given = chance.choice([None, None, "first", "second", made])
+        await keys.own(OPERATOR_ID, "made at first start", "operator", made, NOW)
+        await keys.operator(f"env-{step}", made, given, NOW)
+        named |= {made, given or made}
+        found = {key for key in named if (known := keys.find(key)) and known.revoked is None}
+        assert found == {given or made}
+        assert not any(keys.was_revoked(key) for key in named), "replaced, and not by hand"
+        assert keys.find("a person's").revoked is None
+
+
+async def test_a_key_that_was_replaced_and_is_then_revoked_by_hand_does_not_come_back(store):
+    keys = Keys(store.database)
+    await keys.own(OPERATOR_ID, "made at first start", "operator", "made", NOW)
+    await keys.operator("env-1", "made", "given", NOW)
+    assert await keys.revoke(OPERATOR_ID, NOW)
+    assert not await keys.revoke(OPERATOR_ID, NOW)
+    assert keys.was_revoked("made")
+    await keys.operator("env-2", "made", None, NOW)
+    assert keys.find("made").revoked
+    assert keys.find("given").revoked
+
+
+async def test_a_key_of_the_environment_takes_the_place_of_the_one_that_was_made(data):
+    async with running_loop(data) as loop:
+        made = loop.running.key
+    async with running_loop(
+        data, surroundings=Surroundings(api_key="key-of-the-operator-1")
+    ) as loop:
+        assert await works(loop, "key-of-the-operator-1")
+        assert not await works(loop, made)
+    async with running_loop(data) as loop:
+        assert loop.running.key == made
+        assert await works(loop, made)
+        assert not await works(loop, "key-of-the-operator-1")
+
+
+@pytest.mark.parametrize(("key_id", "entry"), [(OPERATOR_ID, "key"), ("gateway", "gateway_loop_key")])  # fmt: skip
+async def test_a_key_of_the_loops_own_that_was_revoked_is_made_anew_at_the_next_start(
+    data, key_id, entry, caplog
+):
+    async with running_loop(data) as loop:
+        async with Client(loop.running.http_url, loop.running.key) as client:
+            assert (await client("DELETE", f"/v1/keys/{key_id}"))[0] == 204
+        before = read_secrets(data)
+    async with running_loop(data) as loop:
+        after = read_secrets(data)
+        assert await works(loop, loop.running.key)
+        assert not await works(loop, before["key"] if entry == "key" else "guess")
+    assert {name for name in after if after[name] != before[name]} == {entry}
+    assert f"`{entry}` in secrets.json was revoked, so another was made" in caplog.text
 
 
 async def test_a_key_of_the_environment_that_was_revoked_by_hand_is_refused_in_one_sentence(data):
@@ -75,7 +142,27 @@ def test_every_flipped_bit_and_every_cut_of_the_secrets_file_is_found(tmp_path):
             path.write_bytes(whole)
 
 
-@pytest.mark.parametrize("junk", [b"", b"\0\xff", b"[]", b"1", b'{"key": 1}', b'{"key": ""}', b"[" * 99999])  # fmt: skip
+def test_no_part_of_a_secrets_file_passes_for_the_whole(tmp_path):
+    """Without its checksum, with fewer keys, or with none; an older version wrote no mark either."""
+    sound = read_secrets(tmp_path)
+    write_mark(tmp_path, Mark())
+    chance, path = random.Random(3), tmp_path / "secrets.json"
+    written = json.loads(path.read_text())
+    for size in range(len(written)):
+        part = dict(chance.sample(sorted(written.items()), size))
+        path.write_text(json.dumps(part))
+        with pytest.raises(Misuse, match="is damaged"):
+            read_secrets(tmp_path)
+        assert json.loads(path.read_text()) == part
+    (tmp_path / "upswing.mark").unlink()
+    path.write_text("{}")
+    with pytest.raises(Misuse, match="is damaged"):
+        read_secrets(tmp_path)
+    path.write_text(json.dumps(written))
+    assert read_secrets(tmp_path) == sound
+
+
+@pytest.mark.parametrize("junk", [b"", b"{}", b"\0\xff", b"[]", b"1", b'{"key": 1}', b'{"key": ""}', b"[" * 99999])  # fmt: skip
 def test_junk_in_the_secrets_file_is_one_sentence(data, junk, capsys, monkeypatch):
     monkeypatch.setattr("upswing.logs.set_up_logging", lambda _: None)  # pytest listens to the log
     monkeypatch.setattr("faulthandler.enable", lambda: None)
@@ -84,7 +171,7 @@ def test_junk_in_the_secrets_file_is_one_sentence(data, junk, capsys, monkeypatc
     for command in (["up", "--no-gateway", "--port", "0"], ["nats-config"]):
         assert main([*command, "--data", str(data)]) == 1
         said = capsys.readouterr()
-        assert said.out == ""
+        assert all(line.startswith("Waiting for ") for line in said.out.splitlines())
         assert said.err.count("\n") == 1
         assert "secrets.json is damaged" in said.err
 

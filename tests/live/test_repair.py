@@ -11,6 +11,7 @@ from upswing.adapters.archive import Archive
 from upswing.adapters.sql.mark import DATABASE, FILE, Mark, read_mark, write_mark
 from upswing.adapters.sql.store import open_store
 from upswing.cli import main
+from upswing.cli.repair import Report, _lines
 from upswing.errors import Damaged
 
 pytestmark = pytest.mark.live
@@ -119,7 +120,8 @@ async def test_a_lost_database_is_refused_and_comes_back_from_the_streams(data, 
             pass
     report = await in_thread(repaired, data, capsys, code=1)
     assert report["missing_numbers"]["trajectories"] == [0, 5]
-    assert report["from_streams"]["stored"] == 5
+    assert report["from_streams"]["stored"] == report["restored"]["trajectories"] == 5
+    assert "trajectories" not in report["missing"], "all are back"
     async with (
         running_loop(data) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
@@ -127,6 +129,25 @@ async def test_a_lost_database_is_refused_and_comes_back_from_the_streams(data, 
         for document in documents:
             status, _ = await client("GET", f"/v1/trajectories/{document['trajectory_id']}")
             assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("kept", "lost", "gap", "restored", "line"),
+    [
+        (5, 0, 0, 0, "trajectories: 5 kept, 0 restored, none missing."),
+        (0, 0, 7, 7, "trajectories: 0 kept, 7 restored, none missing."),
+        (3, 2, 0, 1, "trajectories: 3 kept, 1 restored, 1 missing (2 could not be read)."),
+        (3, 0, 4, 1, "trajectories: 3 kept, 1 restored, 3 missing (of the numbers 4 to 7)."),
+    ],
+)
+def test_each_table_says_how_many_rows_are_kept_restored_and_missing(kept, lost, gap, restored, line):  # fmt: skip
+    table = "trajectories"
+    gaps = {table: (kept, kept + gap)} if gap else {}
+    report = Report({table: kept}, {table: lost} if lost else {}, [], set(), "", gaps)
+    report.restored[table] = restored
+    lines = _lines(report)
+    assert lines[0] == line
+    assert ("Nothing is missing." in lines) is (lost + gap <= restored)
 
 
 def test_a_directory_in_use_or_missing_is_one_sentence(tmp_path, capsys):

@@ -18,6 +18,8 @@ UNITS = [
     "://:@", ' "-----END ', "-----END PRIVATE KEY-----", "привет мир ", "раѕѕ", " ", "\n", "token: ",
     "Zm9vYmFyYmF6cXV4 ", "cookie: a=", "<email-1>", '"a" + ', "&#65;", "\x1b[0m", "a\\/", "\\", '"',
     "GB29 NWBK 6016 ", "QUJDREVGR0hJSktM\n", "\0", "curl -u ",
+    "пароль ", "密码是", "password is ", "=3D", "81.2.3.4 ", " g h p _", "00000000: 6768 705f 6b37\n",
+    "| password |\n", "<tr><td>password</td>", "call 0171 ", "eJxabcdefghijklmnopqrstu ", "AU&;>",
 ]  # fmt: skip
 
 

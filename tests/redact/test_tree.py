@@ -124,3 +124,19 @@ def test_a_tree_too_deep_is_not_stored():
         tree = [tree]
     with pytest.raises(RedactionFailed):
         REDACTOR.tree(tree)
+
+
+@pytest.mark.parametrize(
+    "token", ["hvs." + "k7Qm2XzR" * 9, "sk-ant-api03-" + "k7Qm2XzR" * 11 + "abcdeAA"]
+)
+def test_a_token_in_three_pieces_is_found_wherever_it_is_cut(token):
+    for first in range(1, len(token) - 9, 7):
+        for second in range(first + 8, len(token), 5):
+            pieces = token[:first], token[first:second], token[second:]
+            tree = [
+                {"output": f"so: {pieces[0]}"},
+                {"output": pieces[1]},
+                {"output": f"{pieces[2]} ok"},
+            ]
+            stored = str(REDACTOR.tree(tree).value)
+            assert not [p for p in pieces if len(p) > 9 and p in stored], (first, second)

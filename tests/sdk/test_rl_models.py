@@ -1,9 +1,11 @@
 """Which model does an agent ask, and what if nobody can say?"""
 
 import contextlib
+import itertools
 import json
 import socket
 import threading
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -201,6 +203,50 @@ def test_the_configuration_is_told_as_a_whole(monkeypatch):
             rollout_percentage=100.0, fallback_to_base=False, base_model="tiny",
             reason="agent-zero-rl-v2 answers.",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ["none", "canary", "promoted", "rolled back"])
+def test_the_switches_mean_the_same_as_at_the_gateway(state):
+    """The gateway's table, for an agent that chooses by itself: a canary is handed out by its name alone."""
+    others = [row for row in ROWS if row["state"] in {"trained", "retired"}]
+    rows = {
+        "none": others,
+        "canary": [ROWS[1], *others],
+        "promoted": [ROWS[2], *others],
+        "rolled back": [{**ROWS[2], "state": "rolled_back"}, *others],
+    }[state]
+    pins = {"v3": "canary", "v2": "promoted", "v1": None, "v99": None}
+    places = [(number + 0.5) / 100 for number in range(100)]
+    with serving({"models": rows}) as (url, _):
+        for use, production, version, percentage in itertools.product(
+            (None, "true", "false"), (False, True), (None, *pins), (None, "0", "30", "100")
+        ):
+            told = {
+                "USE_RL_MODEL": use, "RL_MODEL_VERSION": version,
+                "RL_ROLLOUT_PERCENTAGE": percentage, "UPSWING_ENV": "prod" if production else "dev",
+            }  # fmt: skip
+            env = at(url, **{name: value for name, value in told.items() if value is not None})
+            found = Counter(
+                sdk.model_for_inference(environment=env, chance=lambda at=place: at).model
+                for place in places
+            )
+            if use == "false" or (use is None and production):
+                wanted = {"tiny": 100}
+            elif version is not None:
+                wanted = {f"agent-zero-rl-{version}" if pins[version] == state else "tiny": 100}
+            elif state == "promoted":
+                most = int(percentage or 100)
+                wanted = {"agent-zero-rl-v2": most, "tiny": 100 - most}
+            else:
+                wanted = {"tiny": 100}
+            assert found == {name: count for name, count in wanted.items() if count}, told
+
+
+def test_a_pin_that_cannot_be_had_says_which_models_answer():
+    with serving({"models": ROWS}) as (url, _):
+        choice = sdk.model_for_inference(environment=at(url, RL_MODEL_VERSION="v99"))
+        assert (choice.model, choice.is_rl) == ("tiny", False)
+        assert "agent-zero-rl-v3, agent-zero-rl-v2" in choice.reason
 
 
 def test_without_a_base_model_the_agents_own_holds():

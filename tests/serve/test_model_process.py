@@ -177,7 +177,7 @@ async def test_without_its_parent_it_ends(started):
     [
         (["--base", "no-such-model"], "nothing is downloaded"),
         (["--adapter", "v1=/nowhere"], "no checkpoint here"),
-        (["--port", "1", "--host", "192.0.2.1"], "cannot be used"),
+        (["--port", "1", "--host", "192.0.2.1"], "no address of this machine"),
     ],
 )
 def test_what_keeps_it_from_starting_is_one_sentence(bases, capfd, words, sentence):

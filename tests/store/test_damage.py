@@ -8,11 +8,12 @@ import sqlite3
 import uuid
 
 import pytest
+from tests.storms import sized
 from tests.support import raw, trajectory
 
 from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.inspection import Inspection
-from upswing.adapters.sql.mark import DATABASE, FILE, Marker, read_mark
+from upswing.adapters.sql.mark import DATABASE, FILE, LEAST_FREE_BYTES, Marker, read_mark
 from upswing.adapters.sql.store import open_store
 from upswing.collect.admit import Limits, admit
 from upswing.config import Settings
@@ -87,6 +88,40 @@ async def test_a_directory_that_had_a_store_does_not_begin_anew(tmp_path, way, k
         open_store(copy)
 
 
+@pytest.mark.parametrize("beside", ["secrets.json", "nats/jetstream/$G/streams/x/msgs/1.blk"])
+@pytest.mark.parametrize("way", ["missing", "empty", "without rows"])
+async def test_a_directory_that_lost_its_mark_and_its_rows_does_not_begin_anew(tmp_path, way, beside):  # fmt: skip
+    other = tmp_path / "other"
+    other.mkdir()
+    fresh = open_store(other)
+    await fresh.prepare()
+    fresh.close()
+    data = tmp_path / "data"
+    (data / beside).parent.mkdir(parents=True)
+    (data / beside).write_text("something")
+    body = {"missing": None, "empty": b"", "without rows": (other / DATABASE).read_bytes()}[way]
+    if body is not None:
+        (data / DATABASE).write_bytes(body)
+    for _ in range(2):
+        with pytest.raises(Damaged, match=f"upswing.db is {way}, and this directory had a store.*upswing repair"):  # fmt: skip
+            open_store(data)
+    assert not (data / FILE).exists()
+
+
+async def test_a_store_with_rows_that_lost_its_mark_opens_with_an_alert(tmp_path, caplog):
+    (await filled(tmp_path, rows=3)).close()
+    (tmp_path / "secrets.json").touch()
+    assert "upswing.mark" not in caplog.text
+    (tmp_path / FILE).unlink()
+    store = open_store(tmp_path)
+    assert (
+        "upswing.mark is missing: whether rows of the store were lost cannot be told" in caplog.text
+    )
+    assert len(await read_all(store)) == 3
+    store.close()
+    assert read_mark(tmp_path).sequences["trajectories"] == 3
+
+
 def test_a_start_that_ended_before_it_made_a_store_is_no_store(tmp_path):
     from upswing.adapters.sql.mark import Mark, write_mark
 
@@ -94,8 +129,8 @@ def test_a_start_that_ended_before_it_made_a_store_is_no_store(tmp_path):
     open_store(tmp_path).close()
 
 
-@pytest.mark.parametrize("tries", [150, pytest.param(1000, marks=pytest.mark.slow)])
-async def test_every_flip_and_every_cut_of_a_store_at_rest_is_found(tmp_path, tries):
+@sized("tries", 150, 1000)
+async def test_every_flip_and_every_cut_of_a_store_at_rest_is_found(tmp_path, tries, trials):
     (await filled(tmp_path)).close()
     chance = random.Random(tries)
     whole = {name: (tmp_path / name).read_bytes() for name in (DATABASE, FILE)}
@@ -106,11 +141,12 @@ async def test_every_flip_and_every_cut_of_a_store_at_rest_is_found(tmp_path, tr
             open_store(tmp_path).close()
         for each, body in whole.items():
             (tmp_path / each).write_bytes(body)
+        trials.add()
     open_store(tmp_path).close()
 
 
-@pytest.mark.parametrize("tries", [60, pytest.param(1000, marks=pytest.mark.slow)])
-async def test_no_flip_in_a_killed_store_changes_what_is_served(tmp_path, tries):
+@sized("tries", 60, 1000)
+async def test_no_flip_in_a_killed_store_changes_what_is_served(tmp_path, tries, trials):
     """Nothing was sealed: the file's own structure, the counters and the hashes of rows are left."""
     source, copy = tmp_path / "data", tmp_path / "copy"
     source.mkdir()
@@ -126,6 +162,7 @@ async def test_no_flip_in_a_killed_store_changes_what_is_served(tmp_path, tries)
             left.unlink()
         (copy / DATABASE).write_bytes(spoilt(whole, chance))
         (copy / FILE).write_bytes(mark)
+        trials.add()
         try:
             store = open_store(copy)
         except UpswingError:
@@ -222,4 +259,32 @@ async def test_a_damaged_page_is_found_by_the_check(tmp_path):
         file.write(b"\xff" * 64)
     with pytest.raises(Damaged, match="upswing repair"):
         await Inspection(tmp_path, store.database).begin()
+    store.close()
+
+
+async def test_a_full_disk_is_one_line_when_it_begins_and_one_when_it_is_over(tmp_path, caplog):
+    store = await filled(tmp_path, rows=1)
+    free = LEAST_FREE_BYTES
+    marker = Marker(tmp_path, store.database, free=lambda _: free)
+    for room, troubled in ((10**9, False), (40_000, True), (0, True), (LEAST_FREE_BYTES, False)):
+        free = room
+        for _ in range(3):
+            await marker.round()
+        assert bool(marker.trouble) is troubled
+    assert caplog.text.count("is full or nearly so: make room there") == 1
+    assert caplog.text.count("there is room on the disk again") == 1
+    store.close()
+
+
+async def test_a_mark_that_cannot_be_written_is_one_line_and_no_traceback(tmp_path, caplog):
+    store = await filled(tmp_path, rows=1)
+    marker = Marker(tmp_path, store.database)
+    (tmp_path / f"{FILE}.new").mkdir()  # nobody can write there, not even root
+    for _ in range(3):
+        await marker.round()
+    assert caplog.text.count("upswing.mark cannot be written") == 1
+    assert "Traceback" not in caplog.text
+    (tmp_path / f"{FILE}.new").rmdir()
+    await marker.round()
+    assert marker.trouble is None
     store.close()

@@ -78,7 +78,7 @@ def tree(folder):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_bad_checkpoint_is_refused_with_a_sentence_and_runs_nothing(good, tmp_path, kind):
+def test_every_bad_checkpoint_is_refused_with_a_sentence_and_runs_nothing(good, tmp_path, kind, trials):  # fmt: skip
     base, made = good
     model = fresh_model(base, kind)
     optimizer = optimizer_of(model)
@@ -117,13 +117,14 @@ def test_every_bad_checkpoint_is_refused_with_a_sentence_and_runs_nothing(good, 
             folder.unlink()
         else:
             shutil.rmtree(folder)
+    trials.add(len(seen) - 1, lost=len(set(taken)))
     assert not taken
     assert not (outside / "trap").exists()
     assert len(seen) - 1 >= 200, "so many different cases, of each kind"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_manifest_with_any_bit_changed_is_refused(good, kind):
+def test_a_manifest_with_any_bit_changed_is_refused(good, kind, trials):
     _, made = good
     raw = (made[kind] / "manifest.json").read_bytes()
     manifest_from(raw)
@@ -136,6 +137,7 @@ def test_a_manifest_with_any_bit_changed_is_refused(good, kind):
         except Refused:
             continue
         taken.append(at)
+    trials.add(len(raw), lost=len(taken))
     assert not taken
 
 

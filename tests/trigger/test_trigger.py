@@ -13,15 +13,16 @@ from upswing.adapters.sql.jobs import Jobs
 from upswing.adapters.sql.models import DEPLOYED, Models
 from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import micros
-from upswing.config import Settings, Surroundings, TrainConfig, TriggerConfig
+from upswing.config import ServeConfig, Settings, Surroundings, TrainConfig, TriggerConfig
 from upswing.contracts import TrainingRequest, decode
 from upswing.contracts.topics import TRAINING_REQUEST, TRAINING_STATUS
 from upswing.errors import Misuse
 from upswing.redact import Redactor
 from upswing.reward.influence import fair_mean
+from upswing.runtime import Address, Loop
 from upswing.train.jobs import moved
 from upswing.train.service import Desk, Ways
-from upswing.trigger.decide import Train, Wait, Why
+from upswing.trigger.decide import Train, Wait, Why, decide
 from upswing.trigger.inputs import Inputs, Manual
 from upswing.trigger.policy import policy_of
 from upswing.trigger.service import Trigger, replay
@@ -438,6 +439,21 @@ async def test_an_automatic_request_asks_for_the_last_month_and_leaves_the_recip
     assert (limits.max_trajectory_length, limits.min_reward) == (50, msgspec.UNSET)
     assert limits.date_range.end - limits.date_range.start == timedelta(days=30)
     assert msgspec.to_builtins(config.hyperparameters) == {}
+
+
+async def test_a_base_whose_weights_are_elsewhere_is_never_asked_to_be_trained(tmp_path):
+    hosted = Settings(serve=ServeConfig(url="https://api.example/v1"))
+    said = Surroundings(base_model="org/large", threshold=1)
+    policy = Loop(tmp_path, hosted, said, Address()).policy
+    assert policy.rules.elsewhere
+    at = datetime(2026, 1, 5, tzinfo=UTC)
+    choice = decide(
+        Inputs(at, policy.rules, manual=(Manual("ann", force=True),), new=9, last_slot=at)
+    )
+    assert (choice.kind, "upswing export --layout sft" in choice.sentence) == (Why.BASE, True)
+    for settings, base in ((hosted, "tiny"), (Settings(), "org/large")):
+        told = Surroundings(base_model=base)
+        assert not Loop(tmp_path, settings, told, Address()).policy.rules.elsewhere
 
 
 async def test_without_a_base_model_the_loop_waits_and_says_what_to_set(store):

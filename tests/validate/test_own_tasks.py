@@ -19,7 +19,7 @@ from upswing.adapters.sql.store import open_store
 from upswing.adapters.validation import FileScores
 from upswing.collect.admit import Limits, admit
 from upswing.config import ValidateConfig
-from upswing.contracts.validation import Answer
+from upswing.contracts.validation import Answer, Recorded
 from upswing.errors import Misuse
 from upswing.validate.player_service import Pace
 from upswing.worlds.triage import RULE, Triage
@@ -93,6 +93,31 @@ async def test_own_worlds_are_used_when_no_suite_is_named(make):
     assert names[0] == "world:mine"
     assert "world:triage" not in names
     assert {"tool_usage", "regression", "safety_bias"} <= set(names)
+
+
+class Practised:
+    """A labelled double of the store: nothing but practice in a world of ours."""
+
+    async def newest(self):
+        return [Recorded("old", f"triage-3-{n:04}", practice=True) for n in range(50)]
+
+
+async def test_a_model_at_somebody_elses_server_is_never_measured_by_worlds_of_ours(make):
+    async def remote(model):
+        return model == "hosted"
+
+    config = ValidateConfig(worlds=MINE, tasks=20)
+    async with Learned({"new": 0.9, "old": 0.3}) as models:
+        async with make(models, config, production=Practised(), remote=remote) as prover:
+            ours = await prover.proving.suites(None, "new")
+            theirs = await prover.proving.suites(None, "hosted")
+            named = await prover.proving.suites(["world:triage"], "hosted")
+    assert {"world:mine", "world:triage"} <= set(ours)
+    assert set(ours) - set(theirs) == {"world:triage"}, (
+        "the data came from there, and yet it is a toy"
+    )
+    assert {"world:mine", "tool_usage", "regression", "safety_bias"} <= set(theirs)
+    assert named == ("world:triage",), "whoever names it gets it"
 
 
 async def test_a_world_behind_a_url_is_a_suite(make):

@@ -94,10 +94,15 @@ def test_the_worlds_are_listed(capsys):
     [
         ([], "which world"),
         (["atlantis"], "no world 'atlantis'"),
-        (["triage", "--port", "70000"], "--port"),
-        (["triage", "--sessions", "0"], "--sessions"),
     ],
 )
 def test_what_cannot_be_served_is_a_sentence(words, sentence, capsys):
     assert main(["worlds", "serve", *words]) == 1
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--port", "70000"], ["--sessions", "0"]])
+def test_a_number_out_of_range_is_refused_by_its_option(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["worlds", "serve", "triage", *words])
+    assert words[0] in capsys.readouterr().err

@@ -13,8 +13,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -26,6 +27,8 @@ Find = Callable[[str], Awaitable[tuple[str, str]]]
 """Model id → the URL up to `/v1` and the server's name for it; loads it there if need be."""
 KeyOf = Callable[[str], str]
 """A server's URL → the key that it is sent; no server gets another one's."""
+Unusable = Callable[[str, str], Collection[str]]
+"""A server's URL and its name for a model → optional fields that it does not take."""
 PATIENCE = 200
 """With eight requests under way and seconds between tries, most of a minute: a model server that
 died is up again by then."""
@@ -40,12 +43,13 @@ class Asking:
         *,
         most: int,
         key_of: KeyOf = lambda _: "",
+        unusable: Unusable = lambda _url, _name: (),
         temperature: float = 0.0,
         top_p: float = 1.0,
         timeout: timedelta = timedelta(seconds=100),
     ) -> None:
         """`most`: tokens of an answer, whatever a task would allow. `key_of`: a server's."""
-        self._find, self._most, self._key_of = find, most, key_of
+        self._find, self._most, self._key_of, self._unusable = find, most, key_of, unusable
         self._places: dict[str, Place] = {}
         self._timeout = timeout
         self._chat = self._chatting(temperature, top_p)
@@ -78,7 +82,10 @@ class Asking:
         try:
             if model not in self._places:
                 url, name = await self._find(model)
-                self._places[model] = place(url, name, self._key_of(url))
+                self._places[model] = replace(
+                    place(url, name, self._key_of(url)),
+                    unusable=frozenset(self._unusable(url, name)),
+                )
             answer = await self._chat(
                 model, messages, seed=seed, max_tokens=min(max_tokens, self._most), tools=tools
             )

@@ -57,6 +57,8 @@ class Place:
     name: str
     """What the server calls it."""
     key: str = field(default="", repr=False)
+    unusable: frozenset[str] = frozenset()
+    """Optional fields that its server is known not to take."""
 
 
 class _Function(msgspec.Struct):
@@ -110,15 +112,17 @@ class Chat:
         """One answer."""
         place = self._place_of(model)
         refused = self._refused.setdefault(model, set())
+        refused |= place.unusable
         while True:
             optional = {"seed": seed, "temperature": self._temperature, "max_tokens": max_tokens}
             if self._top_p < 1:
                 optional["top_p"] = self._top_p
             wanted = {name: value for name, value in optional.items() if name not in refused}
-            if "max_tokens" in refused:
+            if "max_tokens" in refused and "max_completion_tokens" not in refused:
                 wanted["max_completion_tokens"] = max_tokens
+            offered = {"tools": tools} if tools and "tools" not in refused else {}
             body = {"model": place.name, "messages": messages, **wanted}
-            status, raw = await self._post(place, body | ({"tools": tools} if tools else {}))
+            status, raw = await self._post(place, body | offered)
             if status == 200:
                 return read(raw)
             told = raw[:2000].decode(errors="replace")

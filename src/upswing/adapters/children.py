@@ -57,7 +57,7 @@ class Child:
 
     async def start(self) -> None:
         async with self._starting:
-            if self._process is not None and self._process.returncode is None:
+            if _lives(self._process):
                 return
             if self._reader is not None:  # it has to see that the last child is gone
                 await asyncio.wait({self._reader})
@@ -79,7 +79,7 @@ class Child:
         while self.bytes_in_flight > _IN_FLIGHT_BYTES:
             self._room.clear()
             await self._room.wait()
-        if self._process is None or self._process.returncode is not None:
+        if not _lives(self._process):
             await self.start()
         process = self._process
         if process is None or process.stdin is None:
@@ -160,6 +160,16 @@ class Child:
         for place, future in enumerate(waiting):
             if not future.done():
                 future.set_exception(Transient(why) if place else Died(why))
+
+
+def _lives(process: asyncio.subprocess.Process | None) -> bool:
+    """It can be asked. One whose pipe is closed is gone, though nobody has heard of its end yet."""
+    return (
+        process is not None
+        and process.returncode is None
+        and process.stdin is not None
+        and not process.stdin.is_closing()
+    )
 
 
 def _tell(waiting: deque[asyncio.Future[bytes]], answer: bytes) -> None:

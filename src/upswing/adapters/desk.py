@@ -6,6 +6,7 @@
 | 2xx with something else                | `Transient`: it is not the loop that answers there      |
 | 404                                    | `Misuse`: the model is not known                        |
 | 400, 409, 413, 422, any other 4xx      | `Rejected`, with the loop's own reason and sentence     |
+| 403 for the word itself                | `Rejected`, as above                                    |
 | 401, 403                               | `Transient`: the gateway's key has to be mended         |
 | 408, 425, 429, 3xx, 5xx, nothing, late | `Transient`                                             |
 
@@ -29,6 +30,7 @@ from msgspec import Meta
 from upswing import __version__
 from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
+from upswing.senders import Holder
 
 log = logging.getLogger(__name__)
 SECONDS = 10.0
@@ -43,6 +45,8 @@ Json = Mapping[str, Any]
 class _Key(msgspec.Struct):
     name: Annotated[str, Meta(min_length=1)]
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    key_id: str = ""
+    trusted: bool = False
 
 
 class HttpDesk:
@@ -76,13 +80,20 @@ class HttpDesk:
             raise Transient("The loop's list of models cannot be read.")
         return listed
 
+    async def check_feedback(self, word: bytes) -> None:
+        """`Rejected` when this word would not be taken."""
+        await self._ask("POST", "/v1/feedback/check", msgspec.json.decode(word))
+
     async def keys(self) -> Mapping[bytes, str]:
         told = (await self._ask("GET", "/v1/keys/hashes")).get("keys")
         try:
             found = from_tree(told, list[_Key])
         except msgspec.ValidationError:
             raise Transient("The loop's list of keys cannot be read.") from None
-        return {bytes.fromhex(key.sha256): key.name for key in found}
+        return {
+            bytes.fromhex(key.sha256): Holder.of(key.name, key.key_id, many=key.trusted)
+            for key in found
+        }
 
     async def _ask(self, method: str, path: str, wish: Json | None = None) -> Json:
         status, body = await self._exchanged(method, path, wish)
@@ -136,7 +147,7 @@ def error_of(status: int, body: bytes) -> UpswingError:
     <Reason.SCHEMA: 'schema'>
     """
     word, sentence = _said(body)
-    if status in {401, 403}:
+    if status in {401, 403} and word != Reason.NOT_YOURS:
         log.error(
             "the loop refuses this gateway's key: set AGENTGYM_RL_API_KEY",
             extra={"action": "desk_denied"},

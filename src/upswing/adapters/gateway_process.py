@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import re
 import socket
 import sys
@@ -21,13 +22,13 @@ from pathlib import Path
 
 from upswing.adapters.environment import child_environment
 from upswing.adapters.listening import bound
-from upswing.adapters.processes import ended, kill_group, launched, relaunched
+from upswing.adapters.processes import ended, launched, relaunched, until_ready
+from upswing.backend_keys import PREFIX
 from upswing.errors import Misuse, Transient
 from upswing.pulse import FROZEN_SECONDS, Pulse
 from upswing.together import aside, kept
 
 log = logging.getLogger(__name__)
-_START_SECONDS = 60.0
 _DRAIN_SECONDS = 5.0
 _END_SECONDS = 10.0
 """Beyond the drain; then the child is killed."""
@@ -59,7 +60,8 @@ class Told:
             "AGENTGYM_RL_URL": self.loop_url,
             "AGENTGYM_RL_API_KEY": self.loop_key,
         }
-        return {**child_environment(_NEEDED), **own, **self.more}
+        servers = [name for name in os.environ if name.startswith(PREFIX)]
+        return {**child_environment({*_NEEDED, *servers}), **own, **self.more}
 
 
 class GatewayChild:
@@ -121,21 +123,16 @@ class GatewayChild:
         self._process = process = await launched(
             sys.executable, "-m", "upswing.gateway_server", "--data", str(self._folder),
             "--host", self._host, "--fd", str(listener.fileno()), "--drain", str(_DRAIN_SECONDS),
+            *(("--again",) if self.restarts else ()),
             pulse=self._pulse, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE, env=self._told.environment(), fds=(listener.fileno(),),
         )  # fmt: skip
         assert process.stdout is not None  # noqa: S101 - we asked for pipes
         assert process.stderr is not None  # noqa: S101
         self._words = aside(self._forward(process.stderr), name="words of the gateway")
-        try:
-            async with asyncio.timeout(_START_SECONDS):
-                if await process.stdout.readline():
-                    return
-                code = await process.wait()
-        except TimeoutError:
-            kill_group(process)
-            await process.wait()
-            raise Transient(f"The gateway was not ready in {_START_SECONDS:.0f} s.") from None
+        if await until_ready(process, self._pulse, "the gateway", process.stdout.readline()):
+            return
+        code = await process.wait()
         await self._words
         sentence = self._last_words.removeprefix("upswing: ")
         if code == 1 and self._last_words != sentence:

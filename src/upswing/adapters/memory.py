@@ -10,8 +10,9 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
-from upswing.contracts.traffic import Model, Plan, Tally, read_plan, write_plan
+from upswing.contracts.traffic import Model, Plan, Switches, Tally, read_plan, write_plan
 from upswing.errors import Conflict, Reason, Rejected, Transient
 from upswing.ports import Decision, ModelRow
 from upswing.ports_rollout import (
@@ -187,6 +188,7 @@ class MemoryBoard:
     plans: list[Plan] = field(default_factory=list)
     """Every plan that was taken, in order."""
     counts: dict[str, Tally] = field(default_factory=dict)
+    switches: dict[str, Switches] = field(default_factory=dict)
     away: bool = False
 
     async def check(self, plan: Plan) -> None:
@@ -208,6 +210,10 @@ class MemoryBoard:
         await self.pause("tallies")
         self._there()
         return {name: dict(tally) for name, tally in self.counts.items()}
+
+    async def gateways(self) -> Mapping[str, Switches]:
+        self._there()
+        return dict(self.switches)
 
     async def follow(self, wake: Callable[[], None]) -> None:
         """Whoever changes `counts` wakes the controller itself."""
@@ -239,6 +245,11 @@ class MemoryServing:
             raise Transient(f"The server of {name} does not answer.")
         self.loaded.add(name)
         return Model(name, self.url, name)
+
+    async def check(self, model_id: str, _path: str) -> Mapping[str, Any]:
+        if model_id in self.broken:
+            raise Rejected(Reason.SCHEMA, f"The server does not serve {model_id}.")
+        return {}
 
     async def alive(self, model: Model) -> bool:
         await self.pause("alive")

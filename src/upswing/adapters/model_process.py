@@ -41,14 +41,12 @@ from upswing.adapters.adopting import (
 )
 from upswing.adapters.engines.choosing import Wish
 from upswing.adapters.environment import child_environment
-from upswing.adapters.processes import ended, kill_group, launched, relaunched
+from upswing.adapters.processes import ended, kill_group, launched, relaunched, until_ready
 from upswing.errors import Misuse, Reason, Rejected, Transient, UpswingError
 from upswing.pulse import BEAT_SECONDS, FROZEN_SECONDS, Pulse
 from upswing.together import aside, begin, end, kept
 
 log = logging.getLogger(__name__)
-_START_SECONDS = 600.0
-"""A base that has to be made first takes minutes on a busy machine; a usual start takes seconds."""
 _STOP_SECONDS = 10.0
 _CHECK_SECONDS = 5.0
 _ILL_CHECKS = 6
@@ -170,14 +168,9 @@ class ModelProcess:
                 pulse=self._pulse, env=known, outlives=True, stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE, stderr=words,
             )  # fmt: skip
-        try:
-            self.port = await asyncio.wait_for(self._ready(process), _START_SECONDS)
-        except TimeoutError:
-            await self._end(0)
-            raise Transient(f"The model server was not ready in {_START_SECONDS:.0f} s.") from None
-        except BaseException:
-            await self._end(0)
-            raise
+        self.port = await until_ready(
+            process, self._pulse, "the model server", self._ready(process)
+        )
         told = Record(process.pid, started_at(process.pid), self.port, self._identity())
         write_record(self._folder / "server.json", told)
 

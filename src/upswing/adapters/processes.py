@@ -1,6 +1,7 @@
 """How is a child started, watched, started anew, and ended with its parent, however that ended?
 
-It is `launched`. When it has `ended`, by itself or because it was frozen and killed, it is
+It is `launched`, and waited for `until_ready`, however slow the machine is, as long as it lives. When it
+has `ended`, by itself or because it was frozen and killed, it is
 `relaunched` until it is there again.
 """
 
@@ -13,19 +14,25 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from upswing.adapters.adopting import ChildProcess
 from upswing.adapters.environment import child_environment
-from upswing.errors import UpswingError
+from upswing.errors import Transient, UpswingError
 from upswing.pulse import BEAT_SECONDS, ENVIRONMENT, Pulse, work_of
+from upswing.together import begin, end
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _SET_DEATH_SIGNAL = 1
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 """Seconds between two tries to start a child, doubled each time."""
+
+_SLOW_SECONDS = 30.0
+"""Between two lines about a child that is still not ready."""
+_SLOW = "%s is not ready after %.0f s; it lives and is waited for: the machine is busy, or it has much to load"
 
 
 async def launched(
@@ -51,6 +58,33 @@ async def launched(
         os.close(mouth)
     pulse.listen(ears)
     return process
+
+
+async def until_ready(
+    process: asyncio.subprocess.Process, pulse: Pulse, name: str, ready: Coroutine[Any, Any, T],
+    *, slow_seconds: float = _SLOW_SECONDS,
+) -> T:  # fmt: skip
+    """What `ready` comes to. One that is frozen meanwhile is ended; one that is slow is waited for, with a line.
+
+    `Transient` when it was frozen; whatever happens but its being ready, the child is gone afterwards.
+    """
+    waited, began = begin(ready, name=f"start of {name}"), asyncio.get_running_loop().time()
+    told, now = began, asyncio.get_running_loop().time
+    try:
+        while not (await asyncio.wait({waited}, timeout=BEAT_SECONDS))[0]:
+            if process.returncode is None and pulse.frozen(now(), lambda: work_of(process.pid)):
+                log.error("%s is frozen and is ended", name, extra={"action": "frozen"})
+                raise Transient(f"{name} stood still while it started, and was ended.")  # noqa: TRY301 - one way out
+            if now() - told >= slow_seconds:
+                told = now()
+                log.warning(_SLOW, name, told - began, extra={"action": "slow_start"})
+        return waited.result()
+    except BaseException:
+        kill_group(process)
+        await process.wait()
+        raise
+    finally:
+        await end([waited])
 
 
 async def ended(process: ChildProcess, pulse: Pulse, name: str) -> int:

@@ -5,7 +5,8 @@
 | none: the base                         | by our server, under its own name                              |
 | below MODEL_STORAGE_PATH               | by our server, from a verified copy on this machine            |
 | a folder, or a checkpoint at `s3://…`  | the same                                                       |
-| `http://…` or `https://…`              | there, under its id, or under what follows a `#`               |
+| `http://…` or `https://…`              | there, under its id, or under what follows a `#`; its server   |
+|                                        | is probed once, and asked for what it has                      |
 
 Our server is asked as vLLM is: `/v1/load_lora_adapter`, `/v1/unload_lora_adapter`, `/v1/models`.
 
@@ -20,9 +21,6 @@ Our server is asked as vLLM is: `/v1/load_lora_adapter`, `/v1/unload_lora_adapte
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import http.client
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,19 +28,24 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
-from upswing import __version__
-from upswing.adapters.checkpoints.checking import verify
+from upswing.adapters.checkpoints.checking import manifest_from, verify
+from upswing.adapters.checkpoints.manifest import MANIFEST
+from upswing.adapters.exchange import exchanged, sentence, v1
 from upswing.adapters.objects import Objects
+from upswing.adapters.probing import Probes, listed
+from upswing.contracts.backend import UNASKED, Abilities, is_remote, remote_of
 from upswing.contracts.traffic import Model
 from upswing.contracts.typed import from_json
-from upswing.errors import Misuse, Reason, Rejected, Transient
+from upswing.errors import Denied, Misuse, Reason, Rejected, Transient
 from upswing.ports import ModelRow
 
-_LIMIT = 4_000_000
 _REFUSED = {400, 404, 409, 413, 422}
 _LOOK_SECONDS = 5.0
 _LOAD_SECONDS = 300.0
+_CHECK_SECONDS = 8.0
+"""For a look at a server while somebody waits who registers a model there."""
 TOKENS: Mapping[str, Any] = {"return_token_ids": True, "logprobs": True}
 """What a request to our own server asks for besides, so that training gets exact tokens."""
 
@@ -55,16 +58,6 @@ class _Models(msgspec.Struct):
     data: list[_Listed]
 
 
-class _Error(msgspec.Struct):
-    message: str = ""
-
-
-class _Problem(msgspec.Struct):
-    error: _Error | str | None = None
-    detail: Any = None
-    message: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Server:
     """Our model server."""
@@ -72,19 +65,30 @@ class Server:
     url: Callable[[], str]
     """Up to and with `/v1`, or without; it may change when the server starts anew."""
     key: str | None = field(default=None, repr=False)
-    extra: Mapping[str, Any] = field(default_factory=lambda: TOKENS)
-    """Fields that the gateway adds to requests for its models."""
+    extra: Mapping[str, Any] | None = field(default_factory=lambda: TOKENS)
+    """Fields that the gateway adds to requests for its models; None: those that a probe finds."""
     timeout_seconds: float = 60.0
     """Until the first byte of an answer."""
     platform: str = "upswing"
+    foreign: bool = False
+    """It is the user's own: nobody knows what it can do before it is probed."""
 
 
 class HttpServing:
     """Models at our server, and at others' URLs."""
 
-    def __init__(self, server: Server, objects: Objects, copies: Path) -> None:
-        """`copies` holds checkpoints that are kept elsewhere."""
+    def __init__(
+        self, server: Server, objects: Objects, copies: Path, probes: Probes | None = None,
+        key_of: Callable[[str], str] = lambda _: "",
+    ) -> None:  # fmt: skip
+        """`copies` holds checkpoints that are kept elsewhere, `key_of` knows the key of a server's URL.
+
+        Without `probes`, servers are asked as if they were strict.
+        """
         self._server, self._objects, self._copies = server, objects, copies
+        self._probes, self._key_of = probes, key_of
+        self._unlisted: set[tuple[str, str]] = set()
+        """URL and name of models whose server has no list, or must not be asked for it."""
 
     @property
     def platform(self) -> str:
@@ -92,44 +96,131 @@ class HttpServing:
 
     async def ensure(self, model: ModelRow | str) -> Model:
         """Where it answers from now on."""
-        if isinstance(model, ModelRow) and is_url(model.path):
+        if isinstance(model, ModelRow) and is_remote(model.path):
             return await self._elsewhere(model)
         name = model if isinstance(model, str) else model.model_id
-        url = _v1(self._server.url())
-        if name not in await self._listed(url):
-            if isinstance(model, str):
-                raise Transient(f"The server at {url} does not serve {name}.")
-            folder = await self._folder(model.path)
-            told = {"lora_name": name, "lora_path": str(folder.absolute())}
-            try:
-                await self._ask(f"{url}/load_lora_adapter", told, name)
-            except Rejected:  # somebody else may have loaded it meanwhile
-                if name not in await self._listed(url):
-                    raise
-        return Model(name, url, name, self._server.timeout_seconds, extra=dict(self._server.extra))
+        url = v1(self._server.url())
+        if not isinstance(model, str):
+            await self._loaded(url, model)
+        elif not self._server.foreign and name not in await self._listed(url):
+            raise Transient(f"The server at {url} does not serve {name}.")
+        if self._server.foreign:
+            return await self._at_theirs(url, name)
+        seconds, extra = self._server.timeout_seconds, dict(self._server.extra or {})
+        return Model(name, url, name, seconds, extra=extra)
+
+    async def check(self, model_id: str, path: str) -> dict[str, Any]:
+        """Look at the server that a path leads to; what it can do, or `Rejected` when it never will.
+
+        A server that does not answer just now is asked again when the model is needed.
+        """
+        if not is_remote(path):
+            return {}
+        remote = remote_of(path)
+        name = remote.name or model_id
+        told: dict[str, Any] = {"backend": remote.url, "name": name, "probed": False}
+        if not remote.probe or self._probes is None:
+            return told
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                found = await self._probes.abilities(remote.url, name, anew=True)
+        except Denied as error:
+            raise Rejected(Reason.SCHEMA, str(error)) from None
+        except TimeoutError:
+            return told | {
+                "detail": f"It did not answer in {_CHECK_SECONDS:g} s: it is asked again."
+            }
+        except Transient as error:
+            return told | {"detail": str(error)}
+        return told | {"probed": True, "abilities": msgspec.to_builtins(found)}
+
+    def abilities(self, url: str, name: str) -> Abilities | None:
+        """What is known of a model's server, where it is not ours."""
+        return self._probes.known(url, name) if self._probes else None
 
     async def alive(self, model: Model) -> bool:
-        """Does its server list it, right now?"""
+        """Does its server list it, right now? Where there is no list: does anything answer?"""
+        url = v1(model.backend)
         try:
-            return model.name in await self._listed(_v1(model.backend))
+            if not self._has_list(url, model.name):
+                status, _ = await exchanged(
+                    "GET", f"{url}/models", None, self._key(url), _LOOK_SECONDS
+                )
+                return status < 500
+            return model.name in await self._listed(url)
         except (Transient, Rejected):
             return False
 
     async def release(self, model_id: str) -> None:
         """Let our server forget it; what it does not know it has forgotten."""
-        url = _v1(self._server.url())
+        url = v1(self._server.url())
         if model_id in await self._listed(url):
             await self._ask(f"{url}/unload_lora_adapter", {"lora_name": model_id}, model_id)
 
     async def _elsewhere(self, row: ModelRow) -> Model:
-        address, _, name = row.path.partition("#")
-        url, name = _v1(address), name or row.model_id
-        if name not in await self._listed(url):
-            raise Rejected(Reason.SCHEMA, f"The server at {url} does not serve {name}.")
-        return Model(row.model_id, url, name, self._server.timeout_seconds)
+        remote = remote_of(row.path)
+        url, name = v1(remote.url), remote.name or row.model_id
+        found = await self._abilities(url, name) if remote.probe else UNASKED
+        return self._remote(row.model_id, url, name, found)
 
-    async def _folder(self, path: str) -> Path:
-        """The checkpoint on this machine, verified byte by byte."""
+    async def _at_theirs(self, url: str, name: str) -> Model:
+        """The base, or an adapter of it, at the user's own server, which may still be loading it."""
+        try:
+            found = self._remote(name, url, name, await self._abilities(url, name))
+        except Rejected as error:
+            raise Transient(str(error)) from None
+        said = self._server.extra
+        return found if said is None else replace(found, extra=dict(said))
+
+    async def _abilities(self, url: str, name: str) -> Abilities:
+        """What its server can do; `Rejected` when it lists others, and not this one."""
+        try:
+            found = await self._probes.abilities(url, name) if self._probes else UNASKED
+            if found.listed or self._probes is None:
+                names = await listed(url, self._key(url), _LOOK_SECONDS)
+                if names is not None and name not in names:
+                    raise Rejected(Reason.SCHEMA, f"The server at {url} does not serve {name}.")
+        except Denied as error:
+            raise Transient(str(error)) from None
+        return found
+
+    def _remote(self, model_id: str, url: str, name: str, found: Abilities) -> Model:
+        if not found.listed:
+            self._unlisted.add((url, name))
+        return Model(
+            model_id,
+            url,
+            name,
+            self._server.timeout_seconds,
+            extra=found.extra,
+            strict=found.strict,
+        )
+
+    def _has_list(self, url: str, name: str) -> bool:
+        known = self.abilities(url, name)
+        return known.listed if known else (url, name) not in self._unlisted
+
+    async def _loaded(self, url: str, row: ModelRow) -> None:
+        name = row.model_id
+        if name in await self._listed(url):
+            return
+        folder = await self._folder(row.path, row.seal)
+        told = {"lora_name": name, "lora_path": str(folder.absolute())}
+        try:
+            await self._ask(f"{url}/load_lora_adapter", told, name)
+        except Rejected:  # somebody else may have loaded it meanwhile
+            if name not in await self._listed(url):
+                raise
+
+    async def _folder(self, path: str, seal: str) -> Path:
+        """The checkpoint on this machine, verified byte by byte, and the one that training made."""
+        folder = await self._fetched(path)
+        if seal and manifest_from((folder / MANIFEST).read_bytes()).seal != seal:
+            told = f"{path} is whole, but it is not the checkpoint that training made."
+            raise Rejected(Reason.SCHEMA, f"{told} Put that one back, or train again.")
+        return folder
+
+    async def _fetched(self, path: str) -> Path:
         parts = urlsplit(path)
         try:
             if parts.scheme in {"", "file"} and not self._ours(path):
@@ -153,8 +244,7 @@ class HttpServing:
     # ── questions ────────────────────────────────────────────────────────────────────────────
 
     async def _listed(self, url: str) -> set[str]:
-        key = self._server.key if url == _v1(self._server.url()) else None
-        status, body = await _exchanged("GET", f"{url}/models", None, key, _LOOK_SECONDS)
+        status, body = await exchanged("GET", f"{url}/models", None, self._key(url), _LOOK_SECONDS)
         if status != 200:
             raise Transient(f"The server at {url} answers {status}.")
         try:
@@ -162,77 +252,18 @@ class HttpServing:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Transient(f"What answers at {url} is no model server.") from None
 
+    def _key(self, url: str) -> str:
+        """No server gets another one's."""
+        ours = self._server.key if url == v1(self._server.url()) else None
+        return ours or self._key_of(url)
+
     async def _ask(self, url: str, told: Mapping[str, str], name: str) -> None:
-        status, body = await _exchanged("POST", url, told, self._server.key, _LOAD_SECONDS)
+        status, body = await exchanged(
+            "POST", url, told, self._key(v1(self._server.url())), _LOAD_SECONDS
+        )
         if 200 <= status < 300:
             return
-        said = _sentence(body)
+        said = sentence(body)
         if status in _REFUSED:
             raise Rejected(Reason.SCHEMA, f"The model server refuses {name}: {said}")
         raise Transient(f"The model server answers {status} for {name}: {said}")
-
-
-def is_url(path: str) -> bool:
-    return path.startswith(("http://", "https://"))
-
-
-def _v1(url: str) -> str:
-    """An address without a path means `/v1`.
-
-    >>> _v1("http://127.0.0.1:8000"), _v1("http://h/openai/v1/")
-    ('http://127.0.0.1:8000/v1', 'http://h/openai/v1')
-    """
-    url = url.rstrip("/")
-    return url if urlsplit(url).path else f"{url}/v1"
-
-
-def _sentence(body: bytes) -> str:
-    """What an error answer says, in any of the usual shapes."""
-    with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-        told = from_json(body, _Problem)
-        error = told.error.message if isinstance(told.error, _Error) else told.error
-        found = error or told.message or told.detail
-        if isinstance(found, str):
-            return found[:500]
-    return "it does not say why."
-
-
-async def _exchanged(
-    method: str, url: str, told: Mapping[str, str] | None, key: str | None, seconds: float
-) -> tuple[int, bytes]:
-    parts = urlsplit(url)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise Rejected(Reason.SCHEMA, f"{url} is no address such as http://127.0.0.1:8000/v1.")
-    headers = {"User-Agent": f"upswing/{__version__}", "Accept": "application/json"}
-    headers |= {"Authorization": f"Bearer {key}"} if key else {}
-    headers |= {"Content-Type": "application/json"} if told is not None else {}
-    body = msgspec.json.encode(told) if told is not None else None
-
-    def exchange() -> tuple[int, bytes]:
-        line.request(method, parts.path, body, headers)
-        answer = line.getresponse()
-        return answer.status, answer.read(_LIMIT)
-
-    try:
-        port = parts.port
-    except ValueError:
-        raise Rejected(Reason.SCHEMA, f"{url} has no port that could be.") from None
-    line = kind(parts.hostname, port, timeout=seconds)
-    try:
-        async with asyncio.timeout(seconds):
-            return await asyncio.to_thread(exchange)
-    except TimeoutError:
-        raise Transient(f"{parts.netloc} did not answer in {seconds:g} s.") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise Transient(f"{parts.netloc} cannot be reached: {type(error).__name__}.") from None
-    finally:
-        _hang_up(line)
-
-
-def _hang_up(line: http.client.HTTPConnection) -> None:
-    """Ends the exchange also for the thread that may still be reading."""
-    if line.sock is not None:
-        with contextlib.suppress(OSError):
-            line.sock.shutdown(socket.SHUT_RDWR)
-    line.close()

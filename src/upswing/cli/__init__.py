@@ -14,21 +14,27 @@ from importlib import import_module
 from pathlib import Path
 
 from upswing import __version__
+from upswing.adapters.options import PORT, SEED, Number, Whole
 from upswing.cli import agents, demo, deployment, serving, validation, worlds
-from upswing.cli.arguments import above, picture, whole
+from upswing.cli.arguments import picture, since
+from upswing.cli.suggesting import Parser, odd_variables
 from upswing.errors import UpswingError
 
 _DATA = "the data directory (default: $UPSWING_DATA, else ./upswing-data; the demo's own: ./upswing-demo)"
 
 
+_WARNED = ("loop:up", "demo:demo", "serving:serve")
+"""Commands that begin something long with what the environment says."""
+
+
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    everywhere = argparse.ArgumentParser(add_help=False)
+    everywhere = Parser(add_help=False)
     everywhere.add_argument("--data", metavar="DIR", default=argparse.SUPPRESS, help=_DATA)
     everywhere.add_argument(
         "--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks"
     )
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="upswing",
         parents=[everywhere],
         description="Makes LLM agents better while they work, and never ships a worse one.",
@@ -38,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
 
     def command(name: str, run: str, about: str, *, json: bool = True) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=about, description=about, parents=[everywhere])
-        sub.set_defaults(run=run)
+        sub.set_defaults(run=run, parser=sub)
         if json:
             sub.add_argument(
                 "--json", action="store_true", default=argparse.SUPPRESS, help="print JSON"
@@ -55,23 +61,13 @@ Command = Callable[..., argparse.ArgumentParser]
 
 def _loop(command: Command) -> None:
     up = command("up", "loop:up", "Run the loop in the foreground.", json=False)
-    up.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    up.add_argument(
-        "--port",
-        type=whole(0, 65535),
-        default=8100,
-        help="HTTP port, 0 for any free one (default: 8100)",
-    )
-    up.add_argument(
-        "--gateway-port", type=whole(0, 65535), default=3000,
-        help="the model gateway's port, 0 for any (default: 3000)",
-    )  # fmt: skip
+    _addresses(up)
     up.add_argument(
         "--no-gateway", action="store_true", help="record and train, but serve no models"
     )
     up.add_argument(
         "--nats-port",
-        type=whole(0, 65535),
+        type=PORT,
         default=0,
         help="port of the embedded bus (default: any free one)",
     )
@@ -81,23 +77,35 @@ def _loop(command: Command) -> None:
         help="print keys too, where this is no terminal or the loop listens on a public address",
     )  # fmt: skip
     command("status", "loop:status", "Count what the loop has.")
-    command("doctor", "doctor:doctor", "Check a set-up and say what to do.")
+    doctor = command("doctor", "doctor:doctor", "Check a set-up and say what to do.")
+    _addresses(doctor)
     command("repair", "repair:repair", "Rebuild a damaged store and say what is lost.")
     demo.commands(command)
+
+
+def _addresses(of: argparse.ArgumentParser) -> None:
+    of.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    of.add_argument(
+        "--port", type=PORT, default=8100, help="HTTP port, 0 for any free one (default: 8100)"
+    )
+    of.add_argument(
+        "--gateway-port", type=PORT, default=3000,
+        help="the model gateway's port, 0 for any (default: 3000)",
+    )  # fmt: skip
 
 
 def _data(command: Command) -> None:
     importing = command("import", "data:import_files", "Read trajectories from JSON lines files.")
     importing.add_argument("files", nargs="+", metavar="FILE", help="`-` reads standard input")
     export = command(
-        "export", "data:export", "Write stored trajectories as JSON lines.", json=False
+        "export", "export:export", "Write stored trajectories as JSON lines.", json=False
     )
     export.add_argument(
-        "--layout", choices=("contract", "table"), default="contract",
-        help="trajectory.v1, or rows with stepsJson",
+        "--layout", choices=("contract", "table", "sft", "dpo", "openai", "hf"), default="contract",
+        help="trajectory.v1, rows with stepsJson, or what other trainers read: sft, dpo, openai, hf",
     )  # fmt: skip
     export.add_argument(
-        "--after", type=whole(0), default=0, metavar="SEQ", help="only those stored after this sequence number"
+        "--after", type=Whole(0), default=0, metavar="SEQ", help="only those stored after this sequence number"
     )  # fmt: skip
     about = "Filter standard input: private values become placeholders."
     redact = command("redact", "data:redact", about, json=False)
@@ -108,7 +116,7 @@ def _data(command: Command) -> None:
     dead.add_argument("action", nargs="?", choices=("list", "show", "replay"), default="list")
     dead.add_argument("id", nargs="?", help="the dead letter to show or replay")
     dead.add_argument("--reason", help="only those with this reason")
-    dead.add_argument("--limit", type=whole(1, 1000), default=100)
+    dead.add_argument("--limit", type=Whole(1, 1000), default=100)
 
 
 def _rewards(command: Command) -> None:
@@ -118,25 +126,26 @@ def _rewards(command: Command) -> None:
     windows = command("windows", "rewards:windows", "Show which groups can be trained on.")
     windows.add_argument("action", choices=("check",))
     windows.add_argument(
-        "--min-agents", type=whole(1, 1000), metavar="N",
+        "--min-agents", type=Whole(1, 1000), metavar="N",
         help="agents a group needs in a continuous world (default: [train] min_agents)",
     )  # fmt: skip
     windows.add_argument(
-        "--min-attempts", type=whole(2, 1000), metavar="N",
+        "--min-attempts", type=Whole(2, 1000), metavar="N",
         help="attempts at a task a group needs (default: [train] min_attempts)",
     )  # fmt: skip
     windows.add_argument(
-        "--min-windows", type=whole(1), metavar="N",
+        "--min-windows", type=Whole(1), metavar="N",
         help="ask only for so many groups (default: what the loop itself needs to train)",
     )  # fmt: skip
-    windows.add_argument("--since", default="", metavar="WINDOW", help="only from this window on")
-    windows.add_argument(
-        "--all", action="store_true", help="every group, not only the most telling"
-    )
+    windows.add_argument("--since", metavar="TIME", help="only from this window or time on")
+    windows.add_argument("--rows", action="store_true", help="the most telling groups, too")
+    windows.add_argument("--all", action="store_true", help="every group, too")
+    judge = command("judge", "rewards:judge", "See how groups stand with the judge, or ask again.")
+    judge.add_argument("action", nargs="?", choices=("list", "retry"), default="list")
     about = "Tell the loop what really happened in its windows."
     outcomes = command("outcomes", "rewards:outcomes", about)
     outcomes.add_argument("action", choices=("sync",))
-    outcomes.add_argument("--hours", type=whole(1), default=24, help="how far back (default: 24)")
+    outcomes.add_argument("--hours", type=Whole(1), default=24, help="how far back (default: 24)")
     outcomes.add_argument("--file", action="append", default=[], help="outcomes in JSON lines")
 
 
@@ -149,20 +158,20 @@ def _training(command: Command) -> None:
         "--dry-run", action="store_true", help="say what would be trained on and how, and stop"
     )
     train.add_argument("--base-model", metavar="NAME", help="`tiny`, `smollm2` or a folder")
-    train.add_argument("--samples", type=whole(1), metavar="N", help="trajectories of the data set")
-    train.add_argument("--min-agents", type=whole(1), metavar="N", help="agents that make a group")
+    train.add_argument("--samples", type=Whole(1), metavar="N", help="trajectories of the data set")
+    train.add_argument("--min-agents", type=Whole(1), metavar="N", help="agents that make a group")
     train.add_argument(
-        "--iterations", type=whole(1), metavar="N", help="rounds, each over other groups"
+        "--iterations", type=Whole(1), metavar="N", help="rounds, each over other groups"
     )
     train.add_argument(
-        "--windows-per-iteration", type=whole(1), metavar="N", help="groups of one iteration"
+        "--windows-per-iteration", type=Whole(1), metavar="N", help="groups of one iteration"
     )
-    train.add_argument("--learning-rate", type=above(0), metavar="RATE")
-    train.add_argument("--batch-size", type=whole(1), metavar="N", help="trajectories of one step")
+    train.add_argument("--learning-rate", type=Number(0, above=True), metavar="RATE")
+    train.add_argument("--batch-size", type=Whole(1), metavar="N", help="trajectories of one step")
     train.add_argument(
-        "--epochs", type=whole(1), metavar="N", help="passes over an iteration's data"
+        "--epochs", type=Whole(1), metavar="N", help="passes over an iteration's data"
     )
-    train.add_argument("--seed", type=int, metavar="N")
+    train.add_argument("--seed", type=SEED, metavar="N")
     train.add_argument(
         "--recipe", action="append", default=[], metavar="KNOB=VALUE", help="any other knob; may be repeated"
     )  # fmt: skip
@@ -174,18 +183,24 @@ def _training(command: Command) -> None:
     jobs.add_argument("action", nargs="?", choices=("list", "show", "watch", "cancel"), default="list")  # fmt: skip
     jobs.add_argument("id", nargs="?", help="the job to show, watch or cancel")
     jobs.add_argument("--status", choices=("queued", "running", "completed", "failed", "cancelled"))
-    jobs.add_argument("--since", metavar="SPAN", help="made in the last 90m, 36h, 7d or 2w")
-    jobs.add_argument("--limit", type=whole(1, 1000), default=100)
+    jobs.add_argument(
+        "--since", type=since, metavar="TIME", help="made since 36h, yesterday or 2026-01-15, say"
+    )
+    jobs.add_argument("--limit", type=Whole(1, 1000), default=100)
     models = command("models", "training:models", "List the models that training made.")
-    models.add_argument("--deployed-since", metavar="SPAN", help="deployed in the last 7d, say")
+    models.add_argument(
+        "--deployed-since", type=since, metavar="TIME", help="deployed since 7d or yesterday, say"
+    )
     learned = command(
         "learn-report", "learn_report:learn_report", "What was learned, cycle by cycle."
     )
     learned.add_argument("--chart", type=picture, metavar="FILE", help="draw it too, as PNG or SVG")
     decisions = command("decisions", "journal:decisions", "List what the loop decided, and why.")
     decisions.add_argument("--stage", help="only this stage's, such as `trigger`")
-    decisions.add_argument("--since", metavar="SPAN", help="made in the last 36h, say")
-    decisions.add_argument("--limit", type=whole(1, 1000), default=100)
+    decisions.add_argument(
+        "--since", type=since, metavar="TIME", help="made since 36h or yesterday, say"
+    )
+    decisions.add_argument("--limit", type=Whole(1, 1000), default=100)
     about = "Show a decision with its inputs, and try it again with today's rules."
     command("explain", "journal:explain", about).add_argument("id", help="the decision's id")
 
@@ -205,6 +220,9 @@ def _access(command: Command) -> None:
     keys.add_argument("name", nargs="?", help="the name of a new key, or the id of one to revoke")
     keys.add_argument(
         "--scope", choices=("agent", "operator", "reader", "gateway"), default="agent"
+    )
+    keys.add_argument(
+        "--trusted", action="store_true", help="a new key that may speak for many users"
     )
     for name, about in (
         ("optout", "Stop recording a user."),
@@ -238,6 +256,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         .absolute()
     )
     arguments.json = getattr(arguments, "json", False)
+    if arguments.run in _WARNED:
+        for line in odd_variables(os.environ):
+            print(f"upswing: {line}", file=sys.stderr)
     debug = getattr(arguments, "debug", False)
     module, _, name = arguments.run.partition(":")
     try:

@@ -20,7 +20,8 @@ def keys(arguments: argparse.Namespace) -> int:
             print(json.dumps(found, indent=2))
         for key in [] if arguments.json else found:
             state = f"revoked {key['revoked']}" if key["revoked"] else "works"
-            print(f"{key['key_id']:14} {key['scope']:9} {state:10} {key['name']}")
+            many = ", trusted" if key["trusted"] and key["scope"] != "operator" else ""
+            print(f"{key['key_id']:14} {key['scope']:9} {state:10} {key['name']}{many}")
         return 0
     if not arguments.name:
         raise Misuse(f"Say which: `upswing keys {arguments.action} NAME`.")
@@ -28,9 +29,9 @@ def keys(arguments: argparse.Namespace) -> int:
         ask(arguments.data, "DELETE", f"/v1/keys/{quote(arguments.name, safe='')}")
         print(f"{arguments.name} no longer works.")
         return 0
-    made = ask(
-        arguments.data, "POST", "/v1/keys", {"name": arguments.name, "scope": arguments.scope}
-    )
+    wish = {"name": arguments.name, "scope": arguments.scope}
+    trusted = {"trusted": True} if arguments.trusted else {}
+    made = ask(arguments.data, "POST", "/v1/keys", {**wish, **trusted})
     print(
         json.dumps(made)
         if arguments.json

@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from upswing.adapters.options import SEED, Number, Whole
 from upswing.cli.worlds import named_world
 from upswing.errors import Misuse
 
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
     from upswing.cli.agents_rounds import Target, Work
 
 _OPTIONS = (
-    ("--agents", int, 5, "N", "how many (default: 5)"),
-    ("--duration", float, 5.0, "MINUTES", "how long, in real time (default: 5)"),
-    ("--rounds", int, None, "N", "end after so many rounds, even if there is time left"),
-    ("--tasks", int, 8, "N", "tasks of a round (default: 8)"),
-    ("--pause", float, 0.0, "SECONDS", "between rounds (default: 0, the next one begins before the last ends)"),
-    ("--speed", float, 60.0, "TIMES", "how fast the world's clock runs (default: 60)"),
-    ("--feedback", float, 0.25, "SHARE", "of episodes that a user says something of (default: 0.25)"),
-    ("--temperature", float, 1.0, "T", "of the model's replies (default: 1)"),
+    ("--agents", Whole(1, 10_000), 5, "N", "how many (default: 5)"),
+    ("--duration", Number(0, 1_000_000, above=True), 5.0, "MINUTES", "how long, in real time (default: 5)"),
+    ("--rounds", Whole(1), None, "N", "end after so many rounds, even if there is time left"),
+    ("--tasks", Whole(1), 8, "N", "tasks of a round (default: 8)"),
+    ("--pause", Number(0, 3600), 0.0, "SECONDS", "between rounds (default: 0, the next one begins before the last ends)"),
+    ("--speed", Number(0, 1_000_000, above=True), 60.0, "TIMES", "how fast the world's clock runs (default: 60)"),
+    ("--feedback", Number(0, 1), 0.25, "SHARE", "of episodes that a user says something of (default: 0.25)"),
+    ("--temperature", Number(0, 2), 1.0, "T", "of the model's replies (default: 1)"),
     ("--model", str, "upswing", "NAME", "to ask for; a gateway takes any name (default: upswing)"),
-    ("--max-tokens", int, 8, "N", "of one reply (default: 8)"),
-    ("--at-once", int, 8, "N", "episodes at the same time (default: 8)"),
-    ("--seed", int, 0, "N", "makes the tasks, and who says something (default: 0)"),
+    ("--max-tokens", Whole(1), 8, "N", "of one reply (default: 8)"),
+    ("--at-once", Whole(1), 8, "N", "episodes at the same time (default: 8)"),
+    ("--seed", SEED, 0, "N", "makes the tasks, and who says something (default: 0)"),
 )  # fmt: skip
 
 
@@ -114,18 +115,6 @@ def _silent(_: str) -> None: ...
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    for name in ("agents", "tasks", "max_tokens", "at_once", "rounds"):
-        if (value := getattr(arguments, name)) is not None and value < 1:
-            raise Misuse(f"--{name.replace('_', '-')} is a number from 1 on.")
-    for name in ("duration", "speed"):
-        if not 0 < getattr(arguments, name) <= 1_000_000:
-            raise Misuse(f"--{name} is a number above 0, and not above a million.")
-    if not 0 <= arguments.pause <= 3600:
-        raise Misuse("--pause is a number of seconds from 0 to 3600.")
-    if not 0 <= arguments.feedback <= 1:
-        raise Misuse("--feedback is a share from 0 to 1.")
-    if not 0 <= arguments.temperature <= 2:
-        raise Misuse("--temperature is a number from 0 to 2.")
     if arguments.record == "sdk" and not arguments.base_url:
         raise Misuse(
             "The gateway records what it answers, and twice is once too often: with --record sdk "

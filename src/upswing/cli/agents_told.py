@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from upswing.wording import counted
 from upswing.worlds.crowd_service import Counts
 from upswing.worlds.errands import Played, means
 
@@ -41,15 +42,19 @@ class Told:
     def lines(self) -> Iterator[str]:
         """For a person."""
         counts = self.counts
-        yield f"{counts.episodes} episodes in {self.rounds} rounds and {self.seconds:.0f} seconds."
+        played, rounds = counted(counts.episodes, "episode"), counted(self.rounds, "round")
+        yield f"{played} in {rounds} and {counted(round(self.seconds), 'second')}."
         for model, told in self.tree()["models"].items():
-            yield f"  {model}: mean score {told['score']:.2f} over {told['episodes']} episodes"
-        yield f"Users said something of {counts.feedback} episodes, of {counts.late} of them late."
+            yield f"  {model}: mean score {told['score']:.2f} over {counted(told['episodes'], 'episode')}"
+        said = counted(counts.feedback, "episode")
+        yield f"Users said something of {said}, of {counts.late} of them late."
         if counts.faults:
             why = ", ".join(f"{word}: {n}" for word, n in sorted(counts.troubles.items()))
-            yield f"{counts.faults} were spoiled by faults{f' ({why})' if why else ''}."
+            were = "was" if counts.faults == 1 else "were"
+            yield f"{counts.faults} {were} spoiled by faults{f' ({why})' if why else ''}."
         if counts.unrecorded or counts.unsaid:
-            yield f"Not kept: {counts.unrecorded} episodes, {counts.unsaid} words of users."
+            lost = counted(counts.unrecorded, "episode")
+            yield f"Not kept: {lost}, {counted(counts.unsaid, 'word')} of users."
 
 
 def line_of(window: str, played: Sequence[Played]) -> str:
@@ -57,4 +62,4 @@ def line_of(window: str, played: Sequence[Played]) -> str:
     faults = sum(each.fault for each in played)
     scores = ", ".join(f"{model} {score:.2f}" for model, score in means(played).items())
     spoiled = f"; {faults} spoiled by faults" if faults else ""
-    return f"{window}  {len(played)} episodes, mean score: {scores or 'none'}{spoiled}"
+    return f"{window}  {counted(len(played), 'episode')}, mean score: {scores or 'none'}{spoiled}"

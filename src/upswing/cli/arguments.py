@@ -1,4 +1,4 @@
-"""Is this what an option takes? Numbers with bounds, files to write; and the loop's words for a person.
+"""Is this what an option takes? Moments, files to write; and the loop's words for a person.
 
 What is wrong with a value is said at once, with the option's name, and the exit code is 2. What only the
 loop can know comes back from it with the place in its request: `named` says which option that was.
@@ -8,53 +8,19 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Mapping
-from math import isfinite
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+
+from upswing.cli.moments import moment
 
 _PLACE = re.compile(r"\s+- at `\$\.?([^`]*)`")
 _KNOB = re.compile(r"The recipe cannot be used: `([^`]*)`: ")
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """A whole number between bounds, which are allowed.
-
-    >>> whole(1)("0")
-    Traceback (most recent call last):
-    argparse.ArgumentTypeError: give a whole number from 1 on, not '0'
-    """
-    bounds = f"from {least} on" if most is None else f"from {least} to {most}"
-
-    def read(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least or (most is not None and value > most):
-            raise argparse.ArgumentTypeError(f"give a whole number {bounds}, not {text!r}")
-        return value
-
-    return read
-
-
-def above(least: float) -> Callable[[str], float]:
-    """A number above this one.
-
-    >>> above(0)("nan")
-    Traceback (most recent call last):
-    argparse.ArgumentTypeError: give a number above 0, not 'nan'
-    """
-
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = least
-        if not isfinite(value) or not value > least:
-            raise argparse.ArgumentTypeError(f"give a number above {least:g}, not {text!r}")
-        return value
-
-    return read
+def since(text: str) -> datetime:
+    """A moment that is over, in a person's words."""
+    return moment(text, datetime.now(UTC))  # noqa: TID251 - a person's "since 7d" means their now
 
 
 def picture(text: str) -> Path:

@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from upswing.cli.arguments import named
 from upswing.errors import Misuse, Transient
@@ -20,12 +21,24 @@ def reach(folder: Path) -> tuple[str, str]:
         key = os.environ.get("AGENTGYM_RL_API_KEY")
         if not key:
             raise Misuse("AGENTGYM_RL_URL is set, but AGENTGYM_RL_API_KEY is not: set both.")
-        return url.rstrip("/"), key
+        return _address(url), key
     from upswing.running import last_running
 
     if (running := last_running(folder)) is None:
         raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.")
     return running.http_url, running.key
+
+
+def _address(url: str) -> str:
+    """One that can be asked."""
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is none
+        sound = False
+    if not sound:
+        raise Misuse(f"AGENTGYM_RL_URL is {url!r}: give an address such as http://127.0.0.1:8100.")
+    return url.rstrip("/")
 
 
 def call(

@@ -1,4 +1,4 @@
-"""What went in and what did not: import, export, redact, dead letters."""
+"""What went in and what did not: import, redact, dead letters."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from upswing.cli.client import ask, call
 from upswing.errors import Misuse, Rejected
-
-if TYPE_CHECKING:
-    from upswing.ports import StoredTrajectory
 
 _LINES_PER_REQUEST = 500
 _BYTES_PER_REQUEST = 16 * 1024 * 1024
@@ -91,34 +88,6 @@ def _known_status(tree: dict[str, Any]) -> dict[str, Any]:
         return tree
     kept = {key: value for key, value in metadata.items() if key != "outcome"}
     return {**tree, "metadata": {**kept, "final_status": metadata["outcome"]}}
-
-
-def export(arguments: argparse.Namespace) -> int:
-    """Write what is stored to standard output."""
-    from upswing.adapters.sql.store import read_only
-    from upswing.config import read_surroundings
-    from upswing.contracts.steps import row_of_trajectory
-
-    def told(row: StoredTrajectory) -> bytes:
-        tree = json.loads(row.admitted.body)
-        if arguments.layout == "table":
-            return json.dumps(row_of_trajectory(tree, created_at=row.stored)).encode()
-        return row.admitted.body
-
-    async def run() -> None:
-        store = read_only(arguments.data, read_surroundings(os.environ).database_url)
-        try:
-            seq = arguments.after
-            while rows := await store.trajectories_after(seq, 200):
-                for body in store.database.aside.sound("export", "trajectories", rows, told):
-                    sys.stdout.buffer.write(body + b"\n")
-                seq = rows[-1].seq
-            sys.stdout.buffer.flush()
-        finally:
-            store.close()
-
-    asyncio.run(run())
-    return 0
 
 
 def redact(arguments: argparse.Namespace) -> int:

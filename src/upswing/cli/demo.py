@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upswing.adapters.options import SEED, Whole
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ def commands(command: Command) -> None:
     demo = command("demo", "demo:demo", about, json=False)
     demo.set_defaults(folder=FOLDER)
     demo.add_argument("--model", choices=("tiny", "smollm2"), help="who learns (default: tiny)")
-    demo.add_argument("--seed", type=int, metavar="N", help="of tasks and chance (default: 0)")
+    demo.add_argument("--seed", type=SEED, metavar="N", help="of tasks and chance (default: 0)")
     demo.add_argument(
-        "--cycles", type=_cycles, default=2, metavar="N",
+        "--cycles", type=Whole(1, 100), default=2, metavar="N",
         help="how often it trains before the sabotage (default: 2)",
     )  # fmt: skip
     demo.add_argument("--summary", type=Path, metavar="FILE", help="write the result as JSON")
@@ -102,9 +103,3 @@ def _writable(path: Path | None) -> None:
     folder = path.absolute().parent
     if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise Misuse(f"The summary cannot be written to {path}.")
-
-
-def _cycles(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 100")
-    return int(text)

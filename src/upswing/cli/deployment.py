@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from upswing.cli.arguments import whole
+from upswing.adapters.options import Whole
 from upswing.cli.client import ask
 from upswing.errors import Misuse
 
@@ -29,7 +29,7 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     rollouts.add_argument("action", nargs="?", choices=("list", *WORDS), default="list")
     rollouts.add_argument("model", nargs="?", help="the model it is about")
     rollouts.add_argument("--reason", default="", help="for the journal; `override` needs one")
-    rollouts.add_argument("--limit", type=whole(1, 1000), default=20)
+    rollouts.add_argument("--limit", type=Whole(1, 1000), default=20)
     about = "Take a model back: the one on its way, or else the one that answers."
     rollback = command("rollback", "deployment:rollback", about)
     rollback.add_argument("model", nargs="?", help="this one")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from upswing.cli.training import ago, printable, read
+from upswing.cli.training import printable, read
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
 def decisions(arguments: argparse.Namespace) -> int:
     """The newest decisions."""
     from upswing.adapters.sql.decisions import Decisions
-    from upswing.http.training_types import span
 
-    since = ago(span(arguments.since)) if arguments.since else None
-    found = read(
-        arguments.data, lambda db: Decisions(db).list(arguments.stage, since, arguments.limit)
-    )
+    since, limit = arguments.since, arguments.limit
+    found = read(arguments.data, lambda db: Decisions(db).list(arguments.stage, since, limit))
     if arguments.json:
         print(json.dumps([_tree(decision) for decision in found], indent=2))
         return 0

@@ -16,19 +16,24 @@ from urllib.parse import urlsplit
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
+    from upswing.cli.starting import Progress
+    from upswing.config import Settings, Surroundings
     from upswing.running import Running
+    from upswing.runtime import Loop
 
 T = TypeVar("T")
 CONNECT = """Agents answer through the gateway at {url}:
 
     from openai import OpenAI
     client = OpenAI(base_url="{url}/v1", api_key="{key}")
-    client.chat.completions.create(model="upswing", messages=[{{"role": "user", "content": "hello"}}])
+    client.chat.completions.create(model="upswing", messages=[{{"role": "user", "content": "answer yes or no"}}])
 """
 
 
+TINY = """`tiny` is for trying the loop: it answers with one of the words that a message offers, and chats about
+nothing. RL_BASE_MODEL=smollm2 is a small real language model."""
 HIDDEN = "hidden: `upswing info --show-secrets`"
-_SECRETS = ("key", "gateway_key", "nats_url", "nats_urls")
+_SECRETS = ("key", "gateway_key", "admin_token", "nats_url", "nats_urls")
 
 
 def may_show(running: Running) -> bool:
@@ -56,30 +61,84 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def up(arguments: argparse.Namespace) -> int:
-    """Run until a signal comes."""
+    """Run until a signal comes; "ready" is said when a model has answered."""
+    from upswing.cli.starting import Progress
+
+    progress = Progress(sys.stdout)
+    progress.waits_for("the program to load")
     from upswing.config import read_settings, read_surroundings
+    from upswing.http1.port import raise_open_files
     from upswing.logs import set_up_logging
     from upswing.runtime import Address, Loop
 
-    loop = Loop(
-        arguments.data,
+    settings, surroundings = (
         read_settings(arguments.data, os.environ),
         read_surroundings(os.environ),
+    )
+    if not arguments.no_gateway:
+        check_can_serve(settings, surroundings)
+    loop = Loop(
+        arguments.data, settings, surroundings,
         Address(
             arguments.host, arguments.port,
             None if arguments.no_gateway else arguments.gateway_port, arguments.nats_port,
         ),
     )  # fmt: skip
     set_up_logging(loop.redactor)
+    raise_open_files()
+    progress.beside_logs()
     faulthandler.enable()  # a fault in native code says where it was
+    return run_async(_run(loop, progress))
+
+
+def check_can_serve(settings: Settings, surroundings: Surroundings) -> None:
+    """A base model that can never be served here is refused before anything starts."""
+    from upswing.adapters.prerequisites import check_serving
+    from upswing.config import defaults
+
+    named = bool(surroundings.base_model or settings.train.base_model)
+    chosen = defaults(settings, surroundings)
+    check_serving(settings.serve, chosen, surroundings.serve_key, named=named)
+
+
+async def _run(loop: Loop, progress: Progress) -> int:
+    from upswing.cli.starting import show
+    from upswing.together import aside, end
+
+    showing = [aside(show(progress, loop.waiting_for), name="progress")]
 
     def started(running: Running) -> None:
-        print(f"Upswing is up at {running.http_url}, data in {running.data}.", flush=True)
-        if running.gateway_url:
-            print(connecting(running), flush=True)
-        print("`upswing info` says how to reach it; Ctrl-C stops it.", flush=True)
+        showing.append(aside(_open(loop, running, progress), name="first answer"))
+        showing[0].cancel()
 
-    return run_async(loop.run_until_signalled(started))
+    try:
+        return await loop.run_until_signalled(started)
+    finally:
+        await end(showing)
+        progress.over()
+
+
+async def _open(loop: Loop, running: Running, progress: Progress) -> None:
+    from upswing.cli.starting import first_answer
+
+    where = f"at {running.http_url}, data in {running.data}"
+    progress.over()
+    if loop.shipping is None:
+        print(f"Upswing is ready {where}. No model is served from here.", flush=True)
+    else:
+        print(f"Upswing has started {where}.", flush=True)
+        probed = await first_answer(running, loop.waiting_for, progress)
+        progress.over()
+        print(
+            f"Upswing is ready: {probed.model} answered through the gateway, {progress.seconds:.1f} s after "
+            "the start.",
+            flush=True,
+        )
+    if running.gateway_url:
+        print(connecting(running), flush=True)
+    if loop.shipping is not None and loop.shipping.base == "tiny":
+        print(TINY, flush=True)
+    print("`upswing info` says how to reach it; Ctrl-C stops it.", flush=True)
 
 
 def info(arguments: argparse.Namespace) -> int:
@@ -97,7 +156,9 @@ def info(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(told, indent=2))
         return 0
-    for name in ("http_url", "gateway_url", "gateway_key", "nats_url", "key", "data", "pid"):
+    for name in (
+        "http_url", "gateway_url", "gateway_key", "admin_token", "nats_url", "key", "data", "pid",
+    ):  # fmt: skip
         print(f"{name:12} {told[name] or 'none: started with --no-gateway'}")
     return 0
 

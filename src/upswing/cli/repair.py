@@ -43,6 +43,10 @@ class Report:
     aside: str
     gaps: dict[str, tuple[int, int]]
     """Table → the last number that is known of, and the last one that was given out."""
+    unmarked: bool = False
+    """Nothing says how many rows there were."""
+    restored: Counter[str] = field(default_factory=Counter)
+    """Table → rows that came back from archive and streams."""
     archive: Counter[str] = field(default_factory=Counter)
     streams: Counter[str] = field(default_factory=Counter)
     trouble: list[str] = field(default_factory=list)
@@ -52,8 +56,16 @@ class Report:
             "kept": self.kept, "lost": self.lost, "unreadable_tables": self.tables,
             "lost_ids": sorted(self.names), "damaged_copy": self.aside,
             "from_archive": dict(self.archive), "from_streams": dict(self.streams),
-            "trouble": self.trouble, "missing_numbers": {t: list(g) for t, g in self.gaps.items()},
+            "restored": dict(self.restored), "missing": self.missing(), "trouble": self.trouble,
+            "missing_numbers": {t: list(g) for t, g in self.gaps.items()},
         }  # fmt: skip
+
+    def missing(self) -> dict[str, int]:
+        """Table → rows that were there once and are not now, at most: some of them may have been erased."""
+        short = Counter(self.lost)
+        for table, (has, had) in self.gaps.items():
+            short[table] += had - has
+        return {t: n - self.restored[t] for t, n in short.items() if n > self.restored[t]}
 
 
 def repair(arguments: argparse.Namespace) -> int:
@@ -70,7 +82,7 @@ def repair(arguments: argparse.Namespace) -> int:
         print(json.dumps(report.told(), indent=2))
     else:
         print("\n".join(_lines(report)))
-    return 1 if report.lost or report.tables or report.gaps or report.trouble else 0
+    return 1 if report.missing() or report.tables or report.unmarked or report.trouble else 0
 
 
 def rebuild(folder: Path) -> Report:
@@ -81,6 +93,7 @@ def rebuild(folder: Path) -> Report:
 
     with only_writer(folder):
         before = _sequences(folder)
+        had_streams = any((folder / "nats" / "jetstream").rglob("*.blk"))
         old, new = folder / mark.DATABASE, folder / f"{mark.DATABASE}.repair"
         found = salvage(old, new, before)
         aside = _set_aside(old) if old.exists() else ""
@@ -88,11 +101,14 @@ def rebuild(folder: Path) -> Report:
             left.unlink()
         new.replace(old)
         mark.end(folder)
-    return _reported(found, aside)
+    unmarked = not before and not found.kept and had_streams
+    return _reported(found, aside, unmarked=unmarked)
 
 
-def _reported(found: Salvage, aside: str) -> Report:
-    return Report(dict(found.kept), dict(found.lost), found.tables, found.names, aside, found.gaps)
+def _reported(found: Salvage, aside: str, *, unmarked: bool) -> Report:
+    return Report(
+        dict(found.kept), dict(found.lost), found.tables, found.names, aside, found.gaps, unmarked
+    )
 
 
 def _sequences(folder: Path) -> dict[str, int]:
@@ -169,6 +185,8 @@ class _Taking:
                 await take(raw, self._report.streams)
 
     async def _trajectory(self, raw: bytes, counts: Counter[str]) -> None:
+        from dataclasses import replace
+
         from upswing.collect.admit import admit
         from upswing.errors import Rejected
         from upswing.runtime import now
@@ -178,8 +196,10 @@ class _Taking:
         except Rejected:
             counts["refused"] += 1
             return
+        row = replace(row, key_id="", many=True)  # a copy does not say by which door it came
         taken = await self._store.take(row, door=DOOR, now=now(), stream_seq=None, announce=False)
         counts[taken.name.lower()] += 1
+        self._report.restored["trajectories"] += taken.name == "STORED"
         self._report.names.discard(row.trajectory_id)
 
     async def _feedback(self, raw: bytes, counts: Counter[str]) -> None:
@@ -195,10 +215,24 @@ class _Taking:
             counts["refused"] += 1
             return
         taken = await self._store.take_feedback(
-            replace(word, principal="bus"), now=now(), announce=False
+            replace(word, principal=DOOR, many=True), now=now(), announce=False
         )
         counts[taken.name.lower()] += 1
+        self._report.restored["feedback"] += taken.name == "STORED"
         self._report.names.discard(word.feedback_id)
+
+
+def _which(report: Report, table: str) -> str:
+    """Of those numbers that are not there, whichever did not come back."""
+    told = []
+    if table in report.gaps:
+        has, had = report.gaps[table]
+        told.append(f"of the numbers {has + 1} to {had}")
+    if table in report.lost:
+        told.append(f"{report.lost[table]} could not be read")
+    if table == "rewards":
+        told.append("the next start scores anew")
+    return f" ({', '.join(told)})"
 
 
 @contextlib.asynccontextmanager
@@ -229,16 +263,17 @@ async def _bus(folder: Path, url: str | None) -> AsyncIterator[Bus]:
 
 
 def _lines(report: Report) -> list[str]:
-    kept = ", ".join(f"{count} {table}" for table, count in sorted(report.kept.items()))
-    lines = [f"Kept: {kept or 'nothing'}."]
-    for name, counts in (("archive", report.archive), ("streams", report.streams)):
-        if counts:
-            lines.append(f"From the {name}: {counts['stored']} restored, {counts['known']} known.")
-    lines += [f"Lost of {table}: {count} rows." for table, count in sorted(report.lost.items())]
-    lines += [
-        f"Missing of {table}: the numbers from {has + 1} to {had}, but for what was restored above."
-        for table, (has, had) in sorted(report.gaps.items())
+    missing = report.missing()
+    known = {*report.kept, *report.restored, *report.lost, *report.gaps}
+    lines = [
+        f"{table}: {report.kept.get(table, 0)} kept, {report.restored[table]} restored, "
+        f"{missing.get(table, 0) or 'none'} missing{_which(report, table) if table in missing else ''}."
+        for table in sorted(known)
     ]
+    if report.unmarked:
+        lines.append("How many rows there were is not known: upswing.mark is missing or damaged.")
+    elif not missing and not report.tables and not report.trouble:
+        lines.append("Nothing is missing.")
     lines += [f"Lost: all of {table}, which cannot be read." for table in report.tables]
     if report.names:
         lines.append(f"Not found again: {', '.join(sorted(report.names)[:20])}.")

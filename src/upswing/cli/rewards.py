@@ -14,8 +14,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from upswing.cli.arguments import since as a_moment
 from upswing.cli.client import ask
 from upswing.errors import Misuse
+from upswing.wording import counted
 
 if TYPE_CHECKING:
     from upswing.adapters.sql.rewards import Rewards
@@ -48,7 +50,7 @@ def reward(arguments: argparse.Namespace) -> int:
 
 
 def windows(arguments: argparse.Namespace) -> int:
-    """The groups that tell most; the exit code says whether there is enough to train on."""
+    """A summary, and the groups on request; the exit code says whether there is enough to train on."""
     from upswing.config import read_settings, read_surroundings
     from upswing.reward.windows import MOST, readiness, render, report, to_json
     from upswing.trigger.policy import policy_of
@@ -59,10 +61,12 @@ def windows(arguments: argparse.Namespace) -> int:
         arguments.min_agents or usual.agents, arguments.min_attempts or usual.attempts,
     )  # fmt: skip
     recorded = _read(arguments.data, lambda rewards: rewards.members())
-    if not _is_window(arguments.since, recorded):
+    try:
+        since = _first_window(arguments.since, recorded)
+    except argparse.ArgumentTypeError as error:
         print(
-            f"upswing: --since takes a window such as 2026-01-15T10:00, or a date; {arguments.since!r} "
-            "is neither, and no window of this name is recorded.",
+            f"upswing: --since takes a window such as 2026-01-15T10:00, or a time; {error}. No window of "
+            "this name is recorded.",
             file=sys.stderr,
         )
         return 2
@@ -71,8 +75,7 @@ def windows(arguments: argparse.Namespace) -> int:
         [
             each
             for each in recorded
-            if each.window_id >= arguments.since
-            and (each.infra_error or each.trajectory_id in taken)
+            if each.window_id >= since and (each.infra_error or each.trajectory_id in taken)
         ],
         agents,
         attempts,
@@ -85,14 +88,16 @@ def windows(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(to_json(reports, state), indent=2))
     else:
-        print("\n".join(render(reports, state, most=None if arguments.all else MOST)))
+        most = None if arguments.all else MOST if arguments.rows else 0
+        print("\n".join(render(reports, state, most=most)))
     return 0 if state.ready else 1
 
 
-def _is_window(since: str, recorded: Sequence[ScoredMember]) -> bool:
-    return (
-        not since or bool(_WINDOW.match(since)) or any(each.window_id == since for each in recorded)
-    )
+def _first_window(since: str | None, recorded: Sequence[ScoredMember]) -> str:
+    """The name of the window to begin with: as it is written, or the one of a moment."""
+    if not since or _WINDOW.match(since) or any(each.window_id == since for each in recorded):
+        return since or ""
+    return f"{a_moment(since):%Y-%m-%dT%H:%M}"
 
 
 def _taken(folder: Path, policy: Policy) -> set[str]:
@@ -130,6 +135,27 @@ def _state(folder: Path, policy: Policy, least: Minimums) -> Readiness:
     return Readiness(state.ready, f"{why} {there.tasks.sentence}".strip())
 
 
+def judge(arguments: argparse.Namespace) -> int:
+    """The newest groups that a judge was asked about; or have it asked again about those it could not judge."""
+    if arguments.action == "retry":
+        done = ask(arguments.data, "POST", "/v1/judgements/retry")
+        told = f"{counted(done['groups'], 'group')} will be asked about again within half a minute."
+        print(json.dumps(done) if arguments.json else told)
+        return 0
+    done = ask(arguments.data, "GET", "/v1/judgements")
+    if arguments.json:
+        print(json.dumps(done))
+        return 0
+    for each in done["groups"]:
+        again = f", again at {each['again']}" if each.get("again") else ""
+        tries = counted(each["tries"], "try", "tries")
+        state = "judged" if each["judged"] else f"not judged, {tries}{again}"
+        print(f"{each['window_id']} {each['scenario_id']}: {state}. {each['reason']}")
+    if not done["groups"]:
+        print("No group was judged yet.")
+    return 0
+
+
 def outcomes(arguments: argparse.Namespace) -> int:
     """Ask every source what happened in the last hours, and tell the loop."""
     from upswing.config import read_settings
@@ -157,7 +183,8 @@ def outcomes(arguments: argparse.Namespace) -> int:
         told = (
             ", ".join(f"{count} {word}" for word, count in sorted(counts.items())) or "nothing new"
         )
-        print(f"{told} for the {len(wanted)} windows of the last {arguments.hours} hours.")
+        windows_, hours_ = counted(len(wanted), "window"), counted(arguments.hours, "hour")
+        print(f"{told} for {windows_} of the last {hours_}.")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from upswing.adapters.sql.database import Database
 
 T = TypeVar("T")
+_MOST_DIGITS = 100_000
+"""A span at the loop's port has five digits at most."""
 _HYPERPARAMETERS = ("learning_rate", "batch_size", "epochs")
 _KNOBS = ("min_agents", "iterations", "windows_per_iteration", "seed")
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in (*_HYPERPARAMETERS, *_KNOBS)} | {
@@ -152,20 +155,18 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def listed(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """Jobs as the loop shows them: from its port when AGENTGYM_RL_URL names one, else the store."""
-    from upswing.http.training_types import info, span
+    from upswing.http.training_types import info
 
-    back = span(arguments.since) if arguments.since else None
+    since = arguments.since
     if remote():
-        query = {"status": arguments.status, "since": arguments.since, "limit": arguments.limit}
+        query = {"status": arguments.status, "since": _span(since), "limit": arguments.limit}
         text = urlencode({name: value for name, value in query.items() if value is not None})
         found: list[dict[str, Any]] = ask(arguments.data, "GET", f"/jobs?{text}")["jobs"]
         return found
     import msgspec
 
     from upswing.adapters.sql.jobs import Jobs
-    from upswing.runtime import now
 
-    since = now() - back if back else None
     rows = read(arguments.data, lambda db: Jobs(db).list(arguments.status, since, arguments.limit))
     return [msgspec.to_builtins(info(job)) for job in rows]
 
@@ -205,12 +206,10 @@ def models(arguments: argparse.Namespace) -> int:
     import msgspec
 
     from upswing.adapters.sql.models import Models
-    from upswing.http.training_types import span
 
-    text = arguments.deployed_since
-    since = ago(span(text, "deployed_since")) if text else None
+    since = arguments.deployed_since
     if remote():
-        query = f"?{urlencode({'deployed_since': text})}" if text else ""
+        query = f"?{urlencode({'deployed_since': _span(since)})}" if since else ""
         found = ask(arguments.data, "GET", f"/models{query}")["models"]
     else:
         rows = read(arguments.data, lambda db: Models(db).list(since))
@@ -248,6 +247,14 @@ def read(folder: Path, what: Callable[[Database], Awaitable[T]]) -> T:
 
     found: T = asyncio.run(run())
     return found
+
+
+def _span(since: datetime | None) -> str | None:
+    """How far back that is, as the loop's port takes it."""
+    if since is None:
+        return None
+    minutes = math.ceil((ago(timedelta()) - since) / timedelta(minutes=1))
+    return f"{minutes}m" if minutes < _MOST_DIGITS else f"{math.ceil(minutes / 1440)}d"
 
 
 def ago(back: timedelta) -> datetime:

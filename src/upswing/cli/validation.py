@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from upswing.cli.arguments import whole
+from upswing.adapters.options import Whole
 from upswing.cli.client import ask
 from upswing.errors import Misuse, Transient, UpswingError
 
@@ -53,7 +53,7 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     pin = command("pin", "validation:pin", about)
     pin.add_argument("trajectory", help="the trajectory's id")
     pin.add_argument(
-        "--turn", type=whole(1), metavar="N", help="what went wrong (default: the last)"
+        "--turn", type=Whole(1), metavar="N", help="what went wrong (default: the last)"
     )
     pin.add_argument(
         "--contains", action="append", default=[], metavar="TEXT", help="a good answer has this"

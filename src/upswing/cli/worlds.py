@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upswing.adapters.options import PORT, SEED, Whole
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -21,10 +22,12 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     worlds = command("worlds", "worlds:worlds", about)
     worlds.add_argument("action", nargs="?", choices=("list", "serve"), default="list")
     worlds.add_argument("name", nargs="?", help="the world to serve: one of ours, of [validate.worlds], or package.module:attribute")  # fmt: skip
-    worlds.add_argument("--seed", type=int, default=0, metavar="N", help="makes the tasks (default: 0)")  # fmt: skip
+    worlds.add_argument("--seed", type=SEED, default=0, metavar="N", help="makes the tasks (default: 0)")  # fmt: skip
     worlds.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")  # fmt: skip
-    worlds.add_argument("--port", type=int, default=8200, help="0 for any free one (default: 8200)")
-    worlds.add_argument("--sessions", type=int, default=1024, metavar="N", help="at once; one more gets 429 (default: 1024)")  # fmt: skip
+    worlds.add_argument(
+        "--port", type=PORT, default=8200, help="0 for any free one (default: 8200)"
+    )
+    worlds.add_argument("--sessions", type=Whole(1, 1_000_000), default=1024, metavar="N", help="at once; one more gets 429 (default: 1024)")  # fmt: skip
 
 
 def worlds(arguments: argparse.Namespace) -> int:
@@ -77,10 +80,6 @@ def _serve(arguments: argparse.Namespace) -> int:
         raise Misuse(
             "Say which world: `upswing worlds serve NAME`; `upswing worlds list` has them."
         )
-    if not 0 <= arguments.port <= 65535:
-        raise Misuse("--port is a number from 0 to 65535.")
-    if arguments.sessions < 1:
-        raise Misuse("--sessions is a number from 1 on.")
     options = Options(arguments.host, arguments.port, Limits(sessions=arguments.sessions))
     where = named_world(arguments.data, arguments.name)
     if where.startswith(("http://", "https://")):

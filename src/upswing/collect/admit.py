@@ -20,9 +20,10 @@ from typing import Any
 
 import msgspec
 
-from upswing.collect.enrich import enrich
+from upswing.collect.enrich import enrich, key_of
 from upswing.contracts import Feedback, Message, Trajectory, canonical, decode, decode_trajectory
 from upswing.contracts.depth import check_depth, open_parts
+from upswing.contracts.feedback import SHAPE
 from upswing.contracts.steps import OUTSIDE, YEARS
 from upswing.dataset.outcome import unread
 from upswing.dataset.task import short_id
@@ -31,6 +32,8 @@ from upswing.errors import Reason, Rejected
 from upswing.ports import Admitted, AdmittedFeedback
 from upswing.redact import RedactionFailed, Redactor
 from upswing.redact.messages import redact_feedback, redact_trajectory
+
+_LEFT_OUT = "missing required field"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def _unread(metadata: Mapping[str, Any]) -> str:
 def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[AdmittedFeedback, int]:
     """The feedback in `raw`, fit to be stored, and how much was redacted in it."""
     check_size(raw, limits)
-    feedback = decode(Feedback, raw)
+    feedback = _read_feedback(raw)
     _check_year(feedback.timestamp)
     tree: dict[str, Any] = msgspec.to_builtins(feedback)
     check_depth(tree, limits.max_depth)
@@ -93,17 +96,29 @@ def admit_feedback(raw: bytes, redactor: Redactor, limits: Limits) -> tuple[Admi
         clean = redact_feedback(tree, redactor)
     body = canonical(clean.tree)
     _check_again(Feedback, body)
-    episode = clean.tree.get("episode_id")
+    episode, sender = clean.tree.get("episode_id"), key_of(clean.tree.get("metadata"))
     admitted = AdmittedFeedback(
-        feedback_id=feedback.feedback_id,
+        feedback_id=clean.tree["feedback_id"],
         content_hash=sha256(body).digest(),
         body=body,
         trajectory_id=clean.tree.get("trajectory_id"),
         episode_id=None if episode is None else short_id(episode),
         inference_id=clean.tree.get("inference_id"),
         user_id=clean.tree.get("user_id"),
+        principal=sender["key_id"],
+        many=bool(sender["key_id"]) and sender["many"],
     )
     return admitted, clean.findings
+
+
+def _read_feedback(raw: bytes) -> Feedback:
+    """Who left out a field hears what feedback looks like."""
+    try:
+        return decode(Feedback, raw)
+    except Rejected as error:
+        if _LEFT_OUT not in error.detail:
+            raise
+        raise Rejected(error.reason, f"{error.detail} {SHAPE}") from None
 
 
 def check_size(raw: bytes, limits: Limits) -> None:

@@ -62,7 +62,24 @@ def enrich(
         continuous=continuous,
         answers=answers_of(clean),
         practice=is_practice(metadata),
+        **key_of(metadata),
     )
+
+
+def key_of(metadata: Any) -> dict[str, Any]:
+    """Whose key it was, as a gateway says it; whoever takes it knows whether one did.
+
+    >>> key_of({"gateway": {"key": "k1"}}), key_of({"gateway": {"key": "k1", "many": True}})
+    ({'key_id': 'k1', 'many': False}, {'key_id': 'k1', 'many': True})
+    >>> key_of({})
+    {'key_id': '', 'many': True}
+    """
+    about = metadata.get("gateway") if isinstance(metadata, dict) else None
+    told: dict[str, Any] = about if isinstance(about, dict) else {}
+    key = told.get("key")
+    if not isinstance(key, str) or not key:
+        return {"key_id": "", "many": True}
+    return {"key_id": short_id(key), "many": told.get("many") is True}
 
 
 def domain_of(trajectory: Trajectory) -> str:

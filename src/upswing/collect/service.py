@@ -20,12 +20,14 @@ from upswing.collect.metrics import CollectMetrics
 from upswing.contracts import DeadLetter
 from upswing.contracts.topics import FEEDBACK, TRAJECTORY
 from upswing.errors import Reason, Rejected
-from upswing.ports import CollectStore, Taken
+from upswing.ports import AdmittedFeedback, CollectStore, Taken
+from upswing.senders import GATEWAY, NOBODY, OPERATOR, Sender
 
 log = logging.getLogger(__name__)
 STAGE = "collect"
 CROWD = 24
 """Messages in hand at once that make a crowd."""
+_UNKNOWN = Sender()
 _ANSWERED = frozenset({"http", "steps"})
 """Doors whose sender hears why something is refused, and can send it again."""
 
@@ -82,6 +84,9 @@ class Intake:
         """Many wait for their acknowledgement; what can wait should."""
         return self._in_hand > CROWD
 
+    def now(self) -> datetime:
+        return self._clock()
+
     async def trajectory(
         self,
         raw: bytes,
@@ -90,24 +95,29 @@ class Intake:
         subject: str = TRAJECTORY,
         stream_seq: int | None = None,
         deliveries: int = 1,
+        sender: Sender = _UNKNOWN,
     ) -> Outcome:
         """Take a trajectory: stored once, or dropped, or buried with a reason."""
         self._in_hand += 1
         try:
-            return await self._trajectory(raw, door, subject, stream_seq, deliveries)
+            return await self._trajectory(raw, door, subject, stream_seq, deliveries, sender)
         finally:
             self._in_hand -= 1
 
     async def _trajectory(
-        self, raw: bytes, door: str, subject: str, stream_seq: int | None, deliveries: int
-    ) -> Outcome:
+        self, raw: bytes, door: str, subject: str, stream_seq: int | None, deliveries: int,
+        sender: Sender,
+    ) -> Outcome:  # fmt: skip
         verdict = await self._look(Kind.TRAJECTORY, raw)
         if not isinstance(verdict, Passed):
             return await self.bury(
                 _refused(verdict), door=door, subject=subject, deliveries=deliveries,
-                stream_seq=stream_seq,
+                stream_seq=stream_seq, sender=NOBODY if door == GATEWAY else sender,
             )  # fmt: skip
         row, redacted = verdict.admitted, verdict.findings > 0
+        if door != GATEWAY:  # only a gateway's word on whose key it was is believed
+            row = replace(row, key_id=sender.key_id, many=sender.many)
+        whose = Sender(row.key_id, many=row.many)
         self._metrics.redacted(verdict.findings)
         if self._optouts.opted_out(row.user_id):
             return self.dropped(door, row.trajectory_id)
@@ -115,23 +125,25 @@ class Intake:
             unread = Refused(
                 Reason.SCHEMA, verdict.unread, digest(raw), cut(row.body.decode()), row.user_id
             )
-            return await self.bury(unread, door=door, subject=subject, deliveries=deliveries)
+            return await self.bury(
+                unread, door=door, subject=subject, deliveries=deliveries, sender=whose
+            )
         taken = await self._store.take(
             row,
             door=door,
             now=self._clock(),
             stream_seq=None if redacted else stream_seq,
             announce=stream_seq is None or redacted,
+            overrides=sender.operator,
         )
-        if taken is Taken.CONFLICT:
-            known = f"Trajectory {row.trajectory_id} is known with other content."
+        if taken in _NO_TRAJECTORY:
+            reason, sentence = _NO_TRAJECTORY[taken]
+            told = sentence.format(row.trajectory_id)
+            refused = Refused(reason, told, digest(raw), cut(row.body.decode()), row.user_id)
             return await self.bury(
-                _conflict(known, raw, row.body, row.user_id),
-                door=door,
-                subject=subject,
-                deliveries=deliveries,
-                stream_seq=stream_seq,
-            )
+                refused, door=door, subject=subject, deliveries=deliveries, stream_seq=stream_seq,
+                sender=whose,
+            )  # fmt: skip
         self._metrics.taken(door, taken)
         if taken is Taken.STORED:
             self._metrics.stored(row.agent_type, row.domain, row.turns)
@@ -146,18 +158,31 @@ class Intake:
         door: str,
         principal: str,
         trusted: bool = False,
+        many: bool = False,
         subject: str = FEEDBACK,
         stream_seq: int | None = None,
         deliveries: int = 1,
+        dry: bool = False,
     ) -> Outcome:
-        """Take a user's word."""
+        """Take a user's word; what a gateway says of its sender is believed.
+
+        `dry`: say what would become of it, and keep nothing.
+        """
         verdict = await self._look(Kind.FEEDBACK, raw)
+        if dry and isinstance(verdict, Refused):
+            return Outcome(None, rejected=Rejected(verdict.reason, verdict.detail))
         if not isinstance(verdict, PassedFeedback):
             return await self.bury(
                 _refused(verdict), door=door, subject=subject, deliveries=deliveries,
-                stream_seq=stream_seq,
+                stream_seq=stream_seq, sender=NOBODY if door == GATEWAY else Sender(principal, many),
             )  # fmt: skip
-        word = replace(verdict.admitted, principal=principal, trusted=trusted)
+        word = verdict.admitted
+        if door != GATEWAY or not word.principal:
+            word = replace(word, principal=principal, trusted=trusted, many=many)
+        elif word.principal == OPERATOR and word.user_id:
+            word = replace(word, trusted=True)
+        if dry:
+            return await self._tried(word)
         redacted = verdict.findings > 0
         self._metrics.redacted(verdict.findings)
         if self._optouts.opted_out(word.user_id):
@@ -172,12 +197,21 @@ class Intake:
             reason, sentence = _NO_WORD[taken]
             refused = Refused(reason, sentence, digest(raw), cut(word.body.decode()), word.user_id)
             return await self.bury(
-                refused, door=door, subject=subject, deliveries=deliveries, stream_seq=stream_seq
-            )
+                refused, door=door, subject=subject, deliveries=deliveries, stream_seq=stream_seq,
+                sender=Sender(word.principal, word.many),
+            )  # fmt: skip
         self._metrics.taken(door, f"feedback_{taken}")
         if taken is Taken.STORED:
             self._stored()
         return Outcome(taken, id=word.feedback_id, erase=redacted or taken is Taken.ERASED)
+
+    async def _tried(self, word: AdmittedFeedback) -> Outcome:
+        """What would become of it."""
+        if self._optouts.opted_out(word.user_id):
+            return Outcome(Taken.OPTED_OUT, id=word.feedback_id)
+        if not await self._store.speaks(word):
+            return Outcome(None, rejected=Rejected(*_NO_WORD[Taken.NOT_YOURS]))
+        return Outcome(Taken.DRY, id=word.feedback_id)
 
     def dropped(self, door: str, key: str) -> Outcome:
         """Its user does not want to be recorded."""
@@ -186,7 +220,7 @@ class Intake:
 
     async def bury(
         self, refused: Refused, *, door: str, subject: str, deliveries: int = 1,
-        stream_seq: int | None = None,
+        stream_seq: int | None = None, sender: Sender = NOBODY,
     ) -> Outcome:  # fmt: skip
         """Keep a dead letter of a message that can never be taken; one for each of the bus."""
         letter = DeadLetter(
@@ -199,7 +233,7 @@ class Intake:
             payload=UNSET if refused.payload is None else refused.payload,
             sha256=refused.sha256,
         )
-        await self._store.bury(letter, stage=STAGE, user_id=refused.user_id)
+        await self._store.bury(letter, stage=STAGE, user_id=refused.user_id, sender=sender)
         self._metrics.refused(door, refused.reason)
         self._stored()
         log.info(
@@ -218,7 +252,17 @@ class Intake:
 
 _NO_WORD = {
     Taken.CONFLICT: (Reason.CONFLICT, "This feedback id is known with other content."),
-    Taken.NOT_YOURS: (Reason.NOT_YOURS, "This trajectory is another user's."),
+    Taken.NOT_YOURS: (
+        Reason.NOT_YOURS,
+        "This trajectory is another user's, or another key's: a key speaks for users whose trajectories it recorded.",
+    ),
+}
+_NO_TRAJECTORY = {
+    Taken.CONFLICT: (Reason.CONFLICT, "Trajectory {} is known with other content."),
+    Taken.NOT_YOURS: (
+        Reason.NOT_YOURS,
+        "Trajectory {} is open, and another key has begun it: that key alone goes on with it.",
+    ),
 }
 
 
@@ -234,7 +278,3 @@ def _refused(verdict: Verdict) -> Refused:
     if isinstance(verdict, Refused):
         return verdict
     raise TypeError(f"a {type(verdict).__name__} came back for another kind of message")
-
-
-def _conflict(sentence: str, raw: bytes, clean: bytes, user_id: str | None) -> Refused:
-    return Refused(Reason.CONFLICT, sentence, digest(raw), cut(clean.decode()), user_id)

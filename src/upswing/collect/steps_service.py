@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -28,6 +28,7 @@ from upswing.contracts import canonical
 from upswing.errors import Conflict, Misuse, Rejected, Transient
 from upswing.ports import OpenStep, OpenTrajectory, StoredTrajectory, Taken
 from upswing.redact import Names, Redactor
+from upswing.senders import BEGUN_BY, Sender
 
 _REMEMBERED = 4096
 """Open trajectories of which we remember more than the store has; others are read from the steps."""
@@ -35,8 +36,9 @@ _RAW_LIMIT = 64 * 1024
 """Bytes of the last steps, as they were sent, that are remembered for one trajectory."""
 _OPTED_OUT = canonical({"opted_out": True})
 _DOOR = "steps"
-_KEY = "_key"
-"""In the head of an open trajectory: the key that opened it, which alone may go on with it."""
+_MANY = "_many"
+"""In the head of an open trajectory: the key that opened it speaks for many users."""
+_OURS = frozenset({BEGUN_BY, _MANY})
 
 
 @dataclass(slots=True)
@@ -114,13 +116,15 @@ class StepwiseDoor:
         self._new_id = new_id
         self._memories: OrderedDict[str, _Memory] = OrderedDict()
 
-    async def start(self, raw: bytes, key: str | None = None) -> Outcome:
+    async def start(self, raw: bytes, sender: Sender | None = None) -> Outcome:
         """Open a trajectory; from then on it is this key's."""
+        sender = sender or Sender()
         try:
             told = parse(raw)
             start = begin(told, self._redactor, new_id=str(self._new_id()), now=self._clock())
             out = self._optouts.opted_out(start.user_id)
-            mine = {_KEY: key} if key else {}
+            await self._check_free(start.trajectory_id, sender)
+            mine = {BEGUN_BY: sender.key_id, _MANY: sender.many} if sender.key_id else {}
             head = _OPTED_OUT if out else canonical({**start.head, **mine})
             taken = await self._notebook.begin(
                 start.trajectory_id, head, start.user_id, self._clock()
@@ -150,6 +154,8 @@ class StepwiseDoor:
     async def end(self, trajectory_id: str, raw: bytes, key: str | None = None) -> Outcome:
         """Close it: the steps become a trajectory and take the way of every other."""
         if stored := await self._store.trajectory(trajectory_id):
+            if key is not None and stored.admitted.key_id not in {"", key}:
+                raise _not_open(trajectory_id)
             if await self._notebook.find(trajectory_id) is not None:
                 await self._open(trajectory_id, key)  # another key's stays open
                 await self._notebook.close(trajectory_id)
@@ -165,11 +171,14 @@ class StepwiseDoor:
         try:
             end = parse(raw or b"{}")
             steps = [parse(step.body) for step in known.steps]
-            head = {name: told for name, told in parse(known.head).items() if name != _KEY}
-            whole = assemble(head, steps, end, self._clock())
+            head = parse(known.head)
+            told = {name: value for name, value in head.items() if name not in _OURS}
+            whole = assemble(told, steps, end, self._clock())
         except Rejected as error:
             return await self._refuse(raw, error, f"{trajectory_id}/end")
-        outcome = await self._intake.trajectory(whole, door=_DOOR, subject="/v1/trajectories/end")
+        outcome = await self._intake.trajectory(
+            whole, door=_DOOR, subject="/v1/trajectories/end", sender=_sender_of(head)
+        )
         if outcome.taken:
             await self._notebook.close(trajectory_id)
             self._memories.pop(trajectory_id, None)
@@ -247,16 +256,29 @@ class StepwiseDoor:
     async def _open(self, trajectory_id: str, key: str | None = None) -> OpenTrajectory:
         """What is open by this name; another key's is as if it were not there."""
         known = await self._notebook.find(trajectory_id)
-        if known is None or (key is not None and parse(known.head).get(_KEY, key) != key):
-            raise Misuse(
-                f"No trajectory {trajectory_id} is open: POST /v1/trajectories/start opens one."
-            )
+        if known is None or (key is not None and parse(known.head).get(BEGUN_BY, key) != key):
+            raise _not_open(trajectory_id)
         return known
+
+    async def _check_free(self, trajectory_id: str, sender: Sender) -> None:
+        """`Conflict` when another key has told a trajectory of this name already."""
+        stored = await self._store.trajectory(trajectory_id)
+        if stored and not sender.operator and stored.admitted.key_id not in {"", sender.key_id}:
+            raise Conflict(f"Trajectory {trajectory_id} is known; take another id.")
 
     async def _refuse(self, raw: bytes, error: Rejected, where: str) -> Outcome:
         return await self._intake.bury(
             refusal(raw, error, self._redactor), door=_DOOR, subject=f"/v1/trajectories/{where}"
         )
+
+
+def _not_open(trajectory_id: str) -> Misuse:
+    return Misuse(f"No trajectory {trajectory_id} is open: POST /v1/trajectories/start opens one.")
+
+
+def _sender_of(head: Mapping[str, Any]) -> Sender:
+    """Who opened it, whoever ends it."""
+    return Sender(str(head.get(BEGUN_BY) or ""), many=head.get(_MANY, True) is True)
 
 
 def _text(body: bytes) -> str:

@@ -38,7 +38,7 @@ def limits_of(settings: Settings) -> Limits:
 def redactor_of(settings: Settings) -> Redactor:
     """The built-in rules and the user's own; `ValueError` when one of those cannot be used."""
     own = tuple(Rule(rule.name, rule.pattern) for rule in settings.redact.rules)
-    return Redactor(rules=default_rules() + own)
+    return Redactor(rules=default_rules(public_ip=settings.redact.public_ip) + own)
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -15,6 +15,11 @@ NEEDS = {"rating": "rating", "comment": "comment", "demonstration": "comment"}
 """Type → the field without which it says nothing; a demonstration's comment is what would have been
 right."""
 TARGETS = ("trajectory_id", "episode_id", "inference_id")
+SHAPE = (
+    "Feedback names one of `trajectory_id`, `episode_id` and `inference_id`, and says a `type`: "
+    f"{', '.join(get_args(FeedbackType))}."
+)
+"""What is said to whoever left out the most of it."""
 
 
 class Feedback(Message, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from upswing.contracts.dead import DeadLetter
+from upswing.contracts.descriptions import described
 from upswing.contracts.examples import EXAMPLES
 from upswing.contracts.feedback import FEEDBACK_RULES, Feedback
 from upswing.contracts.topics import ROLES, STREAMS, TOPICS
@@ -29,9 +30,12 @@ def schema(message: type[Message]) -> dict[str, Any]:
     (root, *_), parts = msgspec.json.schema_components(
         (message, *known), ref_template="#/$defs/{name}"
     )
+    parts = {name: described(name, part) for name, part in parts.items()}
     body = dict(parts.pop(root["$ref"].rpartition("/")[2]))
     for field, part in message.OPEN.items():
-        body["properties"] = {**body["properties"], field: {"$ref": f"#/$defs/{part.__name__}"}}
+        told = {"description": body["properties"][field]["description"]}
+        known_keys = {**told, "$ref": f"#/$defs/{part.__name__}"}
+        body["properties"] = {**body["properties"], field: known_keys}
     if message is Feedback:
         body |= FEEDBACK_RULES
     head = {

@@ -1,6 +1,9 @@
 """Who answers, in which shares, and until when? The traffic plan, as it travels and as it is held.
 
     baseline   ──────────────────────────────── everybody else
+    holdback ──── share that stays with the model before a promoted one, to compare it with
+    base ──────── the untrained model, for gateways whose switches ask for it
+    pinned ────── models that gateways are pinned to, whatever goes on beside them
     candidates ── share of the new episodes ──┐
     lease ─────── without a newer plan for so long, the baseline answers alone
     withdrawn ─── answer nobody: whoever asks for one gets the baseline
@@ -18,14 +21,17 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from upswing.contracts.backend import URL_PATTERN
 from upswing.contracts.typed import json_decoder
 from upswing.errors import Reason, Rejected
 
 _NAME = Meta(pattern=r"^[\x21-\x7e]{1,200}$(?!\n)")
 """It stands in headers and metrics, so it is visible ASCII."""
-_URL = Meta(pattern=r"^https?://[A-Za-z0-9.\-_\[\]:]+(/[\x21-\x7e]*)?$(?!\n)", max_length=2000)
+_URL = Meta(pattern=URL_PATTERN, max_length=2000)
 _IS_NAME = re.compile(r"[\x21-\x7e]{1,200}")
 _TOLERANCE = 1e-9
+HOLDBACK = "holdback:"
+"""How the step of an episode begins that was drawn while a holdback was kept."""
 
 
 class Model(msgspec.Struct, frozen=True):
@@ -43,6 +49,8 @@ class Model(msgspec.Struct, frozen=True):
     completion_price: Annotated[float, Meta(ge=0)] = 0.0
     extra: dict[str, Any] = {}
     """Fields added to a request that does not name them, such as `return_token_ids`."""
+    strict: bool = False
+    """Its server refuses fields that it does not know: it gets those of OpenAI's interface alone."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -75,6 +83,15 @@ class Plan(msgspec.Struct, frozen=True):
     """When, in real time: a plan that is kept up is written every ten seconds."""
     withdrawn: tuple[Annotated[str, _NAME], ...] = ()
     """Models that were rolled back, aborted or retired, as far as somebody may still ask for them."""
+    holdback: Candidate | None = None
+    """The model before the baseline, which was promoted not long ago, and the share that stays with it."""
+    base: Model | None = None
+    """The untrained model, where the baseline is another one and a server has it."""
+    trained: bool | None = None
+    """The baseline is not the base: where `base` is missing, nobody serves that. None: a controller wrote it that
+    does not say, so under a switch nobody answers rather than a trained model."""
+    pinned: tuple[Model, ...] = ()
+    """Models that a gateway's RL_MODEL_VERSION names and that neither answer nor go out otherwise."""
 
     def lease_left(self, age: float | None, now: datetime) -> float | None:
         """Seconds that it holds, where it was written `age` seconds ago; None: for ever.
@@ -96,6 +113,11 @@ class Plan(msgspec.Struct, frozen=True):
     def models(self) -> tuple[Model, ...]:
         return (self.baseline, *(candidate.model for candidate in self.candidates))
 
+    @property
+    def untrained(self) -> Model | None:
+        """The base; None: nobody serves it, or nobody says which model it is."""
+        return self.base or (self.baseline if self.trained is False else None)
+
 
 _Counted = Annotated[int, Meta(ge=0, le=10**15)]
 
@@ -112,6 +134,33 @@ class Counts(msgspec.Struct, frozen=True):
 
 Tally = dict[str, dict[str, Counts]]
 """Of one gateway: rollout → model → counts, which only rise."""
+
+
+class Switches(msgspec.Struct, frozen=True):
+    """What a gateway's environment permits, as the controller hears of it."""
+
+    enabled: bool = True
+    """USE_RL_MODEL: trained models may answer."""
+    version: str | None = None
+    """RL_MODEL_VERSION: the one model that answers."""
+    percentage: Annotated[float, Meta(ge=0, le=100)] = 100.0
+    """RL_ROLLOUT_PERCENTAGE: of the episodes, at most, that trained models get."""
+
+    @property
+    def bar(self) -> str:
+        """Which switch keeps rollouts away from this gateway; empty: none does.
+
+        >>> [Switches(False, "v3", 0).bar, Switches(version="v3").bar, Switches(percentage=0).bar, Switches().bar]
+        ['USE_RL_MODEL', 'RL_MODEL_VERSION', 'RL_ROLLOUT_PERCENTAGE', '']
+        """
+        if not self.enabled:
+            return "USE_RL_MODEL"
+        if self.version is not None:
+            return "RL_MODEL_VERSION"
+        return "" if self.percentage > 0 else "RL_ROLLOUT_PERCENTAGE"
+
+
+_SWITCHES = json_decoder(Switches)
 _DECODER = json_decoder(Plan)
 _TALLIES = json_decoder(Tally)
 
@@ -141,13 +190,15 @@ def read_plan(raw: bytes) -> Plan:
 
 def check_plan(plan: Plan) -> Plan:
     """The plan itself when it makes sense as a whole."""
-    total = math.fsum(candidate.share for candidate in plan.candidates)
+    held = (plan.holdback,) if plan.holdback else ()
+    total = math.fsum(each.share for each in (*plan.candidates, *held))
     if not total <= 1 + _TOLERANCE:
         raise Rejected(Reason.SCHEMA, f"The shares of the candidates sum to {total:g}, above 1.")
-    ids = [model.model_id for model in plan.models()]
+    ids = [model.model_id for model in (*plan.models(), *(each.model for each in held))]
     if len(set(ids)) < len(ids):
         raise Rejected(Reason.SCHEMA, f"A model stands twice in the plan: {', '.join(ids)}.")
-    if both := set(ids).intersection(plan.withdrawn):
+    asked = {*ids, *(model.model_id for model in plan.pinned)}
+    if both := asked.intersection(plan.withdrawn):
         raise Rejected(Reason.SCHEMA, f"{', '.join(sorted(both))} cannot answer and be withdrawn.")
     return plan
 
@@ -167,6 +218,18 @@ def read_tally(raw: bytes) -> Tally:
         return _TALLIES.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Rejected(Reason.SCHEMA, f"The counts cannot be used: {error}.") from None
+
+
+def read_switches(raw: bytes) -> Switches:
+    """A gateway's switches, or `Rejected`.
+
+    >>> read_switches(b'{"enabled": false}').bar
+    'USE_RL_MODEL'
+    """
+    try:
+        return _SWITCHES.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Rejected(Reason.SCHEMA, f"The switches cannot be used: {error}.") from None
 
 
 def supersedes(new: Plan, held: Plan | None) -> bool:

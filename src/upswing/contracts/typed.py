@@ -7,6 +7,7 @@ time, and msgspec's own functions that take a type are called nowhere else (a te
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from functools import cache
@@ -41,8 +42,26 @@ def from_json(raw: bytes | bytearray | memoryview | str, kind: type[T]) -> T: ..
 @overload
 def from_json(raw: bytes | bytearray | memoryview | str, kind: Any) -> Any: ...
 def from_json(raw: bytes | bytearray | memoryview | str, kind: Any) -> Any:
-    """The value of this type in JSON text, or `msgspec.MsgspecError`."""
-    return json_decoder(kind).decode(raw)
+    """The value of this type in JSON text, or `msgspec.MsgspecError`.
+
+    `ValidationError` is for whole JSON only: of a message that was cut off, nobody knows its shape.
+    """
+    try:
+        return json_decoder(kind).decode(raw)
+    except msgspec.ValidationError:
+        check_whole(raw)
+        raise
+
+
+def check_whole(raw: bytes | bytearray | memoryview | str) -> None:
+    """`msgspec.DecodeError`, which is no `ValidationError`, where this is no JSON.
+
+    >>> check_whole(b'{"a": [1, 2')
+    Traceback (most recent call last):
+    msgspec.DecodeError: Input data was truncated
+    """
+    with contextlib.suppress(RecursionError):  # it may be whole, and too deep
+        json_decoder(msgspec.Raw).decode(raw)
 
 
 @overload

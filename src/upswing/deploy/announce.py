@@ -4,7 +4,7 @@
 |-----------------------------------|------------------|
 | first traffic beside the baseline | `deployed`       |
 | another share                     | `ramped`         |
-| all traffic                       | `promoted`       |
+| all traffic, or all but a holdback | `promoted`      |
 | no traffic any more               | `rollback`       |
 """
 
@@ -37,7 +37,8 @@ def word_of(before: Rollout | None, after: Rollout) -> Word | None:
     """What happened to the traffic; None: nothing."""
     had = before.share if before is not None else 0.0
     if after.state is State.PROMOTED:
-        return "promoted"
+        again = before is not None and before.state is State.PROMOTED
+        return None if again else "promoted"
     if after.state in ACTIVE:
         if before is None or before.state not in ACTIVE:
             return "deployed"
@@ -94,15 +95,20 @@ def _info(rollout: Rollout, row: ModelRow | None) -> ModelInfo:
 def _metadata(rollout: Rollout, word: Word, by: str, number: str) -> dict[str, Any]:
     said = bool(rollout.approved) or rollout.state is State.PAUSED or bool(by)
     status = "manual_approved" if said else "automated"
+    held = rollout.holdback
     return {
         "deployed_by": by or "upswing",
         "approval_status": "emergency_override" if rollout.override else status,
         "previous_model": rollout.baseline_id,
         "event": word,
+        **({"holdback": {
+            "model_id": held.model_id, "traffic_percentage": round(held.share * 100, 6),
+            "until": held.until.isoformat(),
+        }} if held else {}),
         "reason": rollout.reason or word,
         "sentence": rollout.sentence,
         "decision_id": number,
-    }
+    }  # fmt: skip
 
 
 def _strategy(rollout: Rollout) -> Literal["canary", "blue_green", "immediate"]:

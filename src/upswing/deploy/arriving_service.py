@@ -35,7 +35,7 @@ from upswing.deploy.journal import Arrived, Judged, Queue, reception_of, strateg
 from upswing.deploy.ledger_service import Ledger
 from upswing.deploy.loading_service import Loads
 from upswing.deploy.logged import Logged, Worth, worth_of
-from upswing.deploy.moves import model_move, promotion, rests, withdrawn
+from upswing.deploy.moves import held_back, holdback_ended, model_move, promotion, rests, withdrawn
 from upswing.deploy.record import Record, begin_record, begin_watching
 from upswing.deploy.rollout import Rollout, plan_rollout, step
 from upswing.deploy.standing import Standing
@@ -289,7 +289,8 @@ class Arrivals:
                 ended = withdrawn(rollout, "passed_over", sentence, now)
                 await ledger.carry_out((ended,), decisions=(ledger.journalled(inputs),))
             case Wait() | Replace():
-                name = f"wait-{rollout.rollout_id}-{running.rollout_id if running else ''}"
+                whom = "switches" if inputs.barred else running.rollout_id if running else ""
+                name = f"wait-{rollout.rollout_id}-{whom}"
                 if rollout.sentence != (told := ledger.journalled(inputs, name)).sentence:
                     waiting = replace(rollout, sentence=told.sentence)
                     await ledger.carry_out((waiting,), decisions=(told,))
@@ -298,7 +299,7 @@ class Arrivals:
         """A newcomer, and whom it meets."""
         mine, running = _contender(standing, model_id), standing.on_its_way
         theirs = _running(standing, running) if running else None
-        return Arrived(mine, theirs, self._ledger.policy.newcomers)
+        return Arrived(mine, theirs, self._ledger.policy.newcomers, self._ledger.barred)
 
     async def _drop_stale(self) -> None:
         """What was proved beside another baseline is proved again, unless its parent is gone."""
@@ -346,7 +347,7 @@ class Arrivals:
 
     async def enter(
         self, after: Rollout, decisions: tuple[Decision, ...], *, by: str = "",
-        audit: tuple[Audit, ...] = (), incidents: tuple[Incident, ...] = (),
+        audit: tuple[Audit, ...] = (), incidents: tuple[Incident, ...] = (), holdback: bool = True,
     ) -> None:  # fmt: skip
         """A rollout that has just got its first traffic, or all of it, or waits for approval."""
         ledger, standing, now = self._ledger, self._ledger.standing, self._ledger.world.clock()
@@ -359,11 +360,13 @@ class Arrivals:
         if after.state in ACTIVE:
             lead = standing.lead if standing.active else name
             record = begin_record(after, limits, tallies, lead=lead, newest=newest)
+            ended = holdback_ended(standing, f"{after.model_id} goes out.", now)
             await ledger.carry_out(
-                (after,), records={name: record}, decisions=decisions, by=by, audit=audit,
+                (after, *ended), records={name: record}, decisions=decisions, by=by, audit=audit,
                 incidents=incidents,
             )  # fmt: skip
         elif after.state is State.PROMOTED:
+            after = held_back(standing, after, ledger.policy, now) if holdback else after
             earned = await ledger.world.store.earned(standing.baseline)
             frozen = earned.mean if earned.count >= limits.min_rewards else None
             record = begin_watching(

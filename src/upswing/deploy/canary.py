@@ -45,6 +45,8 @@ class Canary(Struct, frozen=True):
     """Rewards that had been seen when the step began."""
     approved: bool = False
     paused: bool = False
+    held: float | None = None
+    """The share at which an operator holds it; None where nobody does, or a version before this wrote it."""
 
     @property
     def now(self) -> Step:
@@ -97,7 +99,8 @@ def next_action(canary: Canary, verdict: HealthVerdict, now: datetime) -> Action
         reason = verdict.cause.value if verdict.cause else Health.FAILING.value
         return RollBack(reason, verdict.sentence)
     if canary.paused:
-        return Hold(f"An operator holds it at {_percent(canary.now.share)}.")
+        at = "" if canary.held is None else f" at {_percent(canary.held)}"
+        return Hold(f"An operator holds it{at}.")
     waits = missing(canary, verdict.rewards, now)
     if canary.last and (ready := _ready_to_promote(canary, verdict, now, waits)):
         return ready

@@ -10,6 +10,7 @@
 | Withdraw | the controller, for a newer model; an operator          |
 | Succeed  | the controller, when another model is promoted          |
 | Restore  | the controller, when that one is taken back             |
+| EndHoldback | the controller, when its days are over or a canary begins; an operator |
 | Outage   | the controller, when its plan did not hold for a while  |
 """
 
@@ -74,10 +75,18 @@ class Restore(Struct, frozen=True, tag="restore"):
     sentence: str
 
 
+class EndHoldback(Struct, frozen=True, tag="end_holdback"):
+    """Nobody keeps a share beside the promoted model any more."""
+
+    sentence: str
+
+
 class Outage(Struct, frozen=True, tag="outage"):
     """Nobody led for so long, so it had no traffic: that time counts for nothing."""
 
     lasted: timedelta
 
 
-Event = Begin | Approve | Decided | Pause | Resume | Withdraw | Succeed | Restore | Outage
+Event = (
+    Begin | Approve | Decided | Pause | Resume | Withdraw | Succeed | Restore | EndHoldback | Outage
+)

@@ -16,7 +16,9 @@ from upswing.deploy.complaints import ComplaintEvidence
 from upswing.deploy.errors import ErrorEvidence
 from upswing.deploy.guards import Guards
 from upswing.deploy.limits import Limits
+from upswing.deploy.ratio import SampleRatio
 from upswing.deploy.rewards import RewardEvidence
+from upswing.deploy.voices import Voices
 
 
 class Evidence(Struct):
@@ -26,8 +28,14 @@ class Evidence(Struct):
     errors: ErrorEvidence = field(default_factory=ErrorEvidence)
     complaints: ComplaintEvidence = field(default_factory=ComplaintEvidence)
     guards: Guards = field(default_factory=Guards)
+    ratio: SampleRatio = field(default_factory=SampleRatio)
     by_user: bool = False
     """Its rewards are those of users, one each."""
+    others: int = 0
+    """Of its rewards, those for which chance did not choose by user."""
+    voices: Voices = field(default_factory=Voices)
+    """Whose rewards they are."""
+    complainers: Voices = field(default_factory=Voices)
 
 
 def begin(limits: Limits, *, reward_seq: int = 0, complaint_seq: int = 0) -> Evidence:

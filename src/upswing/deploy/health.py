@@ -11,6 +11,7 @@
 | too few users, where chance chose for users                            | inconclusive |
 | a guard is losing, and that may be chance                              | inconclusive |
 | too little seen of either side, or too many rewards missing            | inconclusive |
+| fewer episodes of either side come back than were drawn                | inconclusive |
 | errors: above the limit, not by chance, but the baseline's are too     | inconclusive |
 | none of these                                                          | healthy      |
 
@@ -95,13 +96,14 @@ def judge(evidence: Evidence, limits: Limits, *, backend_alive: bool = True) -> 
     doubt = _doubt(evidence, limits)
     if doubt is not None:
         return HealthVerdict(
-            Health.INCONCLUSIVE, doubt, rewards.candidates, too_few_users=evidence.by_user
-        )
+            Health.INCONCLUSIVE, doubt + evidence.voices.sentence, rewards.candidates,
+            too_few_users=_needs_users(evidence),
+        )  # fmt: skip
     lower = rewards.lower(limits.promotion_chance)
     proven = lower > -rewards.drop
     return HealthVerdict(
         Health.HEALTHY, _healthy(lower, proven), rewards.candidates, proven,
-        too_few_users=evidence.by_user and not proven,
+        too_few_users=_needs_users(evidence) and not proven,
     )  # fmt: skip
 
 
@@ -154,9 +156,14 @@ def _worse(evidence: Evidence, limits: Limits) -> tuple[Cause, str] | None:
     return None
 
 
+def _needs_users(evidence: Evidence) -> bool:
+    """More episodes of the same would not decide it."""
+    return evidence.by_user or bool(evidence.voices.sentence)
+
+
 def _too_few_users(evidence: Evidence, limits: Limits) -> str | None:
     rewards = evidence.rewards
-    users = rewards.candidates + rewards.baselines
+    users = rewards.candidates + rewards.baselines - evidence.others
     if not evidence.by_user or users >= limits.min_users:
         return None
     return (
@@ -210,6 +217,12 @@ def _doubt(evidence: Evidence, limits: Limits) -> str | None:
         return f"{told.requests} requests of it are counted, {limits.min_requests} are needed."
     if rewards.missing > limits.missing * (rewards.missing + rewards.candidates):
         return f"{rewards.missing} of its rewards are missing beside {rewards.candidates}."
+    if (lost := evidence.ratio.mismatch()) is not None:
+        whose, came, drawn = lost
+        return (
+            f"Sample ratio mismatch: {came} episodes of the {whose} came back where {drawn} were drawn, so "
+            "what is compared is what is left."
+        )
     if errors.above_limit.rules_out(limits.error_chance):
         return (
             f"{told.share:.1%} of its requests failed and {errors.baseline.share:.1%} of the "
@@ -234,7 +247,7 @@ def _errors(errors: ErrorEvidence) -> str:
     return (
         f"{told.errors} of its {told.requests} requests failed ({told.share:.1%}), "
         f"{errors.baseline.share:.1%} of the baseline's: more than {errors.limit:.1%}, and not by chance "
-        f"(odds of {_odds(min(errors.above_limit.wealth, errors.above_baseline.wealth))})."
+        f"(odds of {odds_of(min(errors.above_limit.wealth, errors.above_baseline.wealth))})."
     )
 
 
@@ -242,7 +255,7 @@ def _reward(rewards: RewardEvidence) -> str:
     fall = -(rewards.fall or 0.0)
     return (
         f"It earns {fall:.3f} less than the baseline beside it, over {rewards.run_settled} rewards: "
-        f"more than {rewards.drop:g}, and not by chance (odds of {_odds(rewards.worse.wealth)})."
+        f"more than {rewards.drop:g}, and not by chance (odds of {odds_of(rewards.worse.wealth)})."
     )
 
 
@@ -250,9 +263,9 @@ def _complaints(complaints: ComplaintEvidence) -> str:
     return (
         f"Users complain {complaints.ratio:.1f} times as often as about the baseline "
         f"({complaints.candidate} and {complaints.baseline} complaints), and not by chance "
-        f"(odds of {_odds(complaints.more.wealth)})."
+        f"(odds of {odds_of(complaints.more.wealth)})."
     )
 
 
-def _odds(wealth: float) -> str:
+def odds_of(wealth: float) -> str:
     return f"{wealth:,.0f} to 1" if wealth < 1e6 else "more than a million to 1"

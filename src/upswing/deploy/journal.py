@@ -21,12 +21,13 @@ import msgspec
 from msgspec import Struct
 
 from upswing.contracts.typed import from_json
-from upswing.deploy.arrival import Contender, Reception, next_in_line, receive
+from upswing.deploy.arrival import Begin as Free
+from upswing.deploy.arrival import Contender, Reception, Replace, Wait, next_in_line, receive
 from upswing.deploy.arrival import Policy as Newcomers
 from upswing.deploy.canary import Action, Canary, Hold, Promote, SetWeight, next_action
 from upswing.deploy.events import Event
 from upswing.deploy.evidence import Evidence
-from upswing.deploy.health import Figures, HealthVerdict, figures, judge
+from upswing.deploy.health import Figures, Health, HealthVerdict, figures, judge
 from upswing.deploy.limits import Limits
 from upswing.deploy.rollout import Rollout, step
 from upswing.deploy.strategy import Boldness, Strategy, choose
@@ -59,6 +60,8 @@ class Arrived(Struct, frozen=True, tag="arrived"):
     newcomer: Contender
     running: Contender | None
     policy: Newcomers
+    barred: str = ""
+    """Why no gateway may serve it; empty: one may."""
 
 
 class Queue(Struct, frozen=True, tag="queue"):
@@ -77,6 +80,8 @@ class LookedAt(Struct, frozen=True, tag="looked_at"):
     """The share that operators' other candidates leave."""
     override: bool = False
     """It has no passed validation."""
+    barred: str = ""
+    """Why no gateway may serve it; empty: one may."""
 
 
 class Watched(Struct, frozen=True, tag="watched"):
@@ -124,7 +129,10 @@ def strategy_of(judged: Judged) -> Strategy:
 
 
 def reception_of(arrived: Arrived) -> Reception:
-    return receive(arrived.newcomer, arrived.running, arrived.policy)
+    reception = receive(arrived.newcomer, arrived.running, arrived.policy)
+    if arrived.barred and isinstance(reception, Free | Replace):
+        return Wait(f"{arrived.newcomer.model_id} waits. {arrived.barred}")
+    return reception
 
 
 def turn_of(queue: Queue) -> Turn:
@@ -132,14 +140,17 @@ def turn_of(queue: Queue) -> Turn:
     over = tuple(one.model_id for one in others)
     if first is None:
         return Turn(None, over, "Nobody waits.")
-    skipped = f"; {', '.join(over)} are passed over" if over else ""
+    verb = "is" if len(over) == 1 else "are"
+    skipped = f"; {', '.join(over)} {verb} passed over" if over else ""
     return Turn(first.model_id, over, f"{first.model_id} is next{skipped}.")
 
 
 def look_at(seen: LookedAt) -> Looked:
-    """The verdict, and what follows from it; what has no room or no validation holds."""
+    """The verdict, and what follows from it; what has no room, no gateway or no validation holds."""
     verdict = judge(seen.evidence, seen.limits, backend_alive=seen.alive)
     action = next_action(seen.canary, verdict, seen.now)
+    if seen.barred and verdict.health is not Health.FAILING:
+        action = Hold(seen.barred)
     if isinstance(action, SetWeight) and action.share > seen.room + _TOLERANCE:
         action = Hold(
             f"{action.share * 100:g} % is more than operators leave, {seen.room * 100:g} %."
@@ -152,7 +163,9 @@ def look_at(seen: LookedAt) -> Looked:
 def waits_for(seen: LookedAt, looked: Looked) -> str:
     """What a hold waits for, in a word: a journal tells a story, not the time of day."""
     canary = seen.canary
-    if canary.paused:
+    if seen.barred:
+        word = "switches"
+    elif canary.paused:
         word = "operator"
     elif not seen.now - canary.since >= canary.now.dwell:
         word = "time"

@@ -30,9 +30,10 @@ import msgspec
 
 from upswing.aside import Burial
 from upswing.contracts.traffic import Model as Served
-from upswing.contracts.traffic import Plan
+from upswing.contracts.traffic import Plan, Switches
 from upswing.deploy.announce import Word, announcement, word_of
 from upswing.deploy.events import Outage
+from upswing.deploy.gateways import barred, pinned_models, versions
 from upswing.deploy.journal import STAGE, Inputs, Stepped, decide, kind_of
 from upswing.deploy.metrics import DeployMetrics
 from upswing.deploy.moves import model_moves, standby
@@ -126,6 +127,10 @@ class Ledger:
         self.fence = 0
         self.standing = Standing(base)
         self.served: dict[str, Served] = {}
+        self.gateways: Mapping[str, Switches] = {}
+        """Those that live, as they were last heard of."""
+        self.pinned: frozenset[str] = frozenset()
+        """Models that some of them are pinned to."""
         self._withdrawn: dict[str, WayBack] = {}
         self._found: Plan | None = None
         """What gateways followed when this controller took over."""
@@ -181,6 +186,7 @@ class Ledger:
     async def read(self) -> Standing:
         """How everything stands, from the rows."""
         rows = await self.world.store.standing()
+        await self._read_pins()
         self.standing = standing_of(readable(rows, self.world.burial.aside), self.base)
         self._withdrawn = {
             name: back
@@ -232,6 +238,27 @@ class Ledger:
         except Transient as error:
             log.warning("%s", error, extra={"action": "tallies"})
             return {}
+
+    async def hear_gateways(self) -> None:
+        """Which gateways live, and what their switches mean; who cannot be asked is as before."""
+        try:
+            self.gateways = await self.world.board.gateways()
+        except Superseded:
+            raise
+        except Transient as error:
+            log.warning("%s", error, extra={"action": "gateways"})
+            return
+        await self._read_pins()
+
+    async def _read_pins(self) -> None:
+        wanted = versions(self.gateways)
+        rows = await self.world.store.models() if wanted else ()
+        self.pinned = pinned_models(wanted, rows)
+
+    @property
+    def barred(self) -> str:
+        """Why no gateway may serve what goes out; empty: one may."""
+        return barred(self.gateways)
 
     async def ensure(self, model_id: str) -> Served:
         """Have a model served; the base by its name."""
@@ -351,14 +378,22 @@ class Ledger:
     async def publish(self, *, renew: bool = False) -> None:
         """Write the plan that follows from the rows, when it is new or its lease is to be renewed."""
         self.lead()
+        await self.resume()
         full = self._full()
-        if full and self._lapsed():
-            await self._outage()
         await self._write(self._planned(), renew=renew)
         now, wall = self.world.clock(), self.world.wall()
         self._written = wall if full else None
         self._held = now if full else self._held
         await self.world.store.beat(self.fence, wall, now if full else None)
+
+    async def resume(self) -> None:
+        """What nobody led through, or no gateway might serve, counts for nothing; before anything is judged."""
+        if self._full() and self._lapsed():
+            await self._outage()
+
+    async def refresh(self) -> None:
+        """Write the plan if it is another one than before."""
+        await self._write(self._planned())
 
     async def publish_baseline(self) -> None:
         """Write a plan without candidates, unless gateways reach a baseline already.
@@ -382,7 +417,7 @@ class Ledger:
         plan = plan_of(
             standing, self.served, fence=self.fence, version=self._version,
             lease_until=self.world.wall() + LEASE, lease_seconds=LEASE.total_seconds(),
-            standing_by=_stands_by(standing),
+            standing_by=_stands_by(standing), pinned=self.pinned,
         )  # fmt: skip
         if renew or self._plan is None or _essence(plan) != _essence(self._plan):
             self._version += 1
@@ -406,9 +441,9 @@ class Ledger:
         return standing
 
     def _full(self) -> bool:
-        """Does everybody get the share that the rows say?"""
+        """Does everybody get the share that the rows say? What no gateway may serve gets none."""
         names = {each.model_id for each in self.standing.active}
-        return names <= self.served.keys() and not self._withdrawn
+        return names <= self.served.keys() and not self._withdrawn and not self.barred
 
     def _lapsed(self) -> bool:
         """Was there a time without the plan since it last held?"""
@@ -429,6 +464,7 @@ class Ledger:
             now=now, rollouts=(row_of(step(rollout, event, now)),), decisions=(decision,)
         )
         await self._commit(change)
+        self._held, self._written = now, self.world.wall()
         await self.read()
 
 
@@ -446,4 +482,13 @@ def _stands_by(standing: Standing) -> str:
 
 def _essence(plan: Plan) -> tuple[object, ...]:
     leased = plan.lease_until is not None
-    return plan.rollout, plan.baseline, plan.candidates, leased, plan.operator, plan.withdrawn
+    beside = plan.holdback, plan.base, plan.trained, plan.pinned
+    return (
+        plan.rollout,
+        plan.baseline,
+        plan.candidates,
+        leased,
+        plan.operator,
+        plan.withdrawn,
+        beside,
+    )

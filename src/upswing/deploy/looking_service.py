@@ -13,11 +13,11 @@ from typing import assert_never
 import msgspec
 
 from upswing.deploy.canary import Hold, Promote, RollBack, SetWeight
-from upswing.deploy.events import Decided
-from upswing.deploy.journal import LookedAt, Watched, look_at, waits_for, watched_answer
+from upswing.deploy.events import Decided, EndHoldback
+from upswing.deploy.journal import LookedAt, Stepped, Watched, look_at, waits_for, watched_answer
 from upswing.deploy.ledger_service import Ledger
 from upswing.deploy.loading_service import Loads
-from upswing.deploy.moves import answers_again, promotion, rests, retreat, standby
+from upswing.deploy.moves import answers_again, held_back, promotion, rests, retreat, standby
 from upswing.deploy.record import (
     Record,
     Tallies,
@@ -53,7 +53,12 @@ class Looker:
     async def look(self, *, regular: bool = True) -> None:
         """At all of them; `regular`: servers are asked whether they live, whatever is counted."""
         ledger = self._ledger
-        standing, tallies = await ledger.read(), await ledger.tallies()
+        await ledger.read()
+        tallies = await ledger.tallies()
+        await ledger.hear_gateways()
+        await self._beside(regular)
+        await ledger.resume()
+        standing = ledger.standing
 
         async def canary(name: str) -> None:
             found = [each for each in ledger.standing.active if each.rollout_id == name]
@@ -91,6 +96,7 @@ class Looker:
             ledger.world.clock(),
             alive=await self._alive(rollout.model_id, ask=regular or recent > limits.errors),
             room=ledger.standing.room_for(rollout), override=bool(rollout.override),
+            barred=ledger.barred,
         )  # fmt: skip
         await self._act(rollout, record, known, seen, tallies)
 
@@ -138,6 +144,7 @@ class Looker:
     ) -> None:
         ledger, now = self._ledger, self._ledger.world.clock()
         limits, evidence = ledger.policy.limits, record.evidence
+        after = held_back(ledger.standing, after, ledger.policy, now)
         frozen = frozen_reward(evidence, limits) if evidence else None
         newest = evidence.rewards.seq if evidence else 0
         begin_watching(
@@ -177,9 +184,14 @@ class Looker:
         if record.watch is None:
             return
         known = msgspec.json.encode(record)
+        rollout = await self._held(rollout)
+        held = rollout.holdback
+        if held is None:
+            record.watch.held = None
+        models = (rollout.model_id, held.model_id) if held else (rollout.model_id,)
         watch_tallies(record, rollout, tallies)
         for _ in range(_BATCHES):
-            rewards = await store.rewards_after(record.watch.fall.seq, (rollout.model_id,))
+            rewards = await store.rewards_after(record.watch.fall.seq, models)
             watch_rewards(record, rollout, rewards)
             if not rewards.more:
                 break
@@ -202,6 +214,23 @@ class Looker:
                 await self._retreat(rollout, record, answer, ledger.journalled(seen), behind)
             case _:
                 assert_never(answer)
+
+    async def _held(self, rollout: Rollout) -> Rollout:
+        """A holdback ends when its days are over, or its model is withdrawn."""
+        ledger, held, now = self._ledger, rollout.holdback, self._ledger.world.clock()
+        if held is None or ledger.standing.active:
+            return rollout
+        if ledger.standing.holdback is None:
+            why = f"{held.model_id} is withdrawn: it keeps no share."
+        elif now >= held.until:
+            why = "The days of its holdback are over."
+        else:
+            return rollout
+        stepped = Stepped(rollout, (EndHoldback(why),), now)
+        after = step(rollout, stepped.events[0], now)
+        log.info("%s: %s", rollout.model_id, why, extra={"action": "holdback_ended"})
+        await ledger.carry_out((after,), decisions=(ledger.journalled(stepped),))
+        return after
 
     async def give_up(self, rollout: Rollout, why: str) -> None:
         """The model that answers can never be served again: who stands by answers."""
@@ -280,6 +309,18 @@ class Looker:
             log.warning("%s: %s", model_id, error, extra={"action": "not_served"})
             return False
         return True
+
+    async def _beside(self, regular: bool) -> None:
+        """The base, the holdback and what gateways are pinned to are served beside the plan's own."""
+        ledger, held = self._ledger, self._ledger.standing.holdback
+        for name in sorted({ledger.base, *ledger.pinned, *((held.model_id,) if held else ())}):
+            if regular and name in ledger.served:
+                await self._answers(name)
+                continue
+            try:
+                self._loads.ready(name)
+            except (Transient, Rejected) as error:
+                log.warning("%s: %s", name, error, extra={"action": "not_served"})
 
     def _tell_errors(self, tallies: Tallies) -> None:
         metrics = self._ledger.metrics

@@ -12,10 +12,14 @@ So there is one baseline at all times, and every candidate is compared with it a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from upswing.deploy.canary import RollBack
-from upswing.deploy.events import Decided, Restore, Succeed, Withdraw
+from upswing.deploy.events import Decided, EndHoldback, Restore, Succeed, Withdraw
+from upswing.deploy.holdback import Holdback
+from upswing.deploy.policy import DeployPolicy
 from upswing.deploy.rollout import Rollout, step
 from upswing.deploy.standing import Standing
 from upswing.deploy.states import MODEL, OVERRIDABLE, Model
@@ -34,6 +38,23 @@ def promotion(standing: Standing, after: Rollout, now: datetime) -> tuple[Rollou
     if before is not None and before.rollout_id != after.rollout_id:
         changed.append(step(before, Succeed(name), now))
     return tuple(changed)
+
+
+def held_back(standing: Standing, after: Rollout, policy: DeployPolicy, now: datetime) -> Rollout:
+    """`after` is about to get all traffic: the model that answers until now keeps a share for some days."""
+    before = standing.baseline
+    if not policy.holdback or before == after.model_id or before in standing.withdrawn:
+        return after
+    until = now + timedelta(days=policy.watch_days)
+    return replace(after, holdback=Holdback(before, policy.holdback, until))
+
+
+def holdback_ended(standing: Standing, why: str, now: datetime) -> tuple[Rollout, ...]:
+    """The promoted rollout without its holdback, if it has one."""
+    rollout = standing.promoted
+    if rollout is None or rollout.holdback is None:
+        return ()
+    return (step(rollout, EndHoldback(why), now),)
 
 
 def retreat(standing: Standing, after: Rollout, now: datetime) -> tuple[Rollout, ...]:

@@ -6,6 +6,7 @@
 | pause, resume             | holds the traffic where it is; the step goes on where it stood           |
 | rollback                  | takes it back, be it a canary or the model that answers                  |
 | traffic, below 100 %      | holds a model at that share: beside others, too; no lease, no ramp       |
+| traffic, 0 %              | ends its rollout: newcomers do not wait for it; it may have traffic again |
 | traffic, 100 %            | makes it the baseline; of the baseline: takes all candidates back        |
 | override                  | a canary without a passed validation, taken back by the same tests       |
 | revalidate                | its validation is run once more                                          |
@@ -26,12 +27,13 @@ from msgspec.structs import replace
 
 from upswing.deploy.arriving_service import Arrivals
 from upswing.deploy.canary import Promote, RollBack
-from upswing.deploy.events import Approve, Begin, Decided, Event, Pause, Resume
+from upswing.deploy.events import Approve, Begin, Decided, Event, Pause, Resume, Withdraw
 from upswing.deploy.journal import Stepped, stepped_to
 from upswing.deploy.ledger_service import Ledger
 from upswing.deploy.loading_service import Intent, Loads
 from upswing.deploy.moves import (
     answers_again,
+    holdback_ended,
     model_move,
     promotion,
     rests,
@@ -73,6 +75,7 @@ class Operator:
             waits = rollout.state is State.AWAITING
             if waits:
                 self._refuse_stale(rollout)
+                await self._refuse_barred(model_id)
                 after = stepped_to(Stepped(rollout, (event,), self._ledger.world.clock()))
                 if after.state is State.RAMPING:
                     self._refuse_second(rollout, after.share)
@@ -91,6 +94,12 @@ class Operator:
                 f"{rollout.model_id} was compared with {rollout.baseline_id}, and {now} answers now: "
                 "it is validated again first."
             )
+
+    async def _refuse_barred(self, model_id: str) -> None:
+        """What no gateway may serve does not begin."""
+        await self._ledger.hear_gateways()
+        if said := self._ledger.barred:
+            raise Conflict(f"{model_id} does not begin. {said}")
 
     async def pause(self, model_id: str, by: str, why: str = "") -> Rollout:
         """Hold the traffic where it is."""
@@ -162,7 +171,10 @@ class Operator:
         audit = (self._audit(by, what, rollout.model_id, detail),)
         decisions = (ledger.journalled(inputs),)
         if rollout.state not in ACTIVE and after.state in ACTIVE | {State.PROMOTED}:
-            await self._arrivals.enter(after, decisions, by=by, audit=audit, incidents=incidents)
+            await self._arrivals.enter(
+                after, decisions, by=by, audit=audit, incidents=incidents,
+                holdback=what != "traffic",
+            )  # fmt: skip
         elif after.state is State.PROMOTED:
             await self._promote(rollout, after, decisions, audit, by)
         else:
@@ -206,6 +218,9 @@ class Operator:
             self._ledger.lead()
             await self._ledger.read()
             ways = [(await self._way(name, share), share) for name, share in told.items()]
+            for way, share in ways:
+                if way is not None and way.state not in ACTIVE and 0 < share < 1:
+                    await self._refuse_barred(way.model_id)
             held = {way.rollout_id: share for way, share in ways if way is not None and share < 1}
             if held:
                 self._refuse_crowd(held)
@@ -213,7 +228,7 @@ class Operator:
             needs = [
                 way.model_id
                 for way, share in ways
-                if way is not None and (way.state not in ACTIVE or share > way.share)
+                if way is not None and share and (way.state not in ACTIVE or share > way.share)
             ]
             return Intent(needs, lambda: self._hold_all(told, by))
 
@@ -233,8 +248,13 @@ class Operator:
             sentence, active = f"{by} gave all traffic to {name}.", ledger.standing.active
             for each in active:
                 await self._take_back(each, sentence, "traffic", by)
-            if not active:
-                await ledger.carry_out(audit=(self._audit(by, "traffic", name, detail),))
+            ended = holdback_ended(ledger.standing, sentence, ledger.world.clock())
+            if ended or not active:
+                audit = self._audit(by, "traffic", name, detail)
+                await ledger.carry_out(ended, audit=(audit,))
+            return
+        if not share:
+            await self._end(name, by, detail)
             return
         events: tuple[Event, ...] = ()
         if rollout.state not in ACTIVE:
@@ -247,6 +267,18 @@ class Operator:
         elif not events:
             events = (Decided(Promote(f"{by} gave it all traffic.")),)
         await self._say(rollout, events, "traffic", by, detail)
+
+    async def _end(self, name: str, by: str, detail: object) -> None:
+        """It has no traffic any more, and stands in nobody's way."""
+        ledger, sentence = self._ledger, f"{by} took its traffic away."
+        rollout = ledger.standing.of(name)
+        if rollout is None:
+            await ledger.carry_out(audit=(self._audit(by, "traffic", name, detail),), by=by)
+            return
+        over: Event = Withdraw("operator", sentence)
+        if rollout.override:  # what was never validated does not rest, it goes back
+            over = Decided(RollBack("operator", sentence))
+        await self._say(rollout, (over,), "traffic", by, detail)
 
     async def _way(self, name: str, share: float) -> Rollout | None:
         """The rollout by which this model can have this share; None: it is the baseline."""
@@ -334,6 +366,7 @@ class Operator:
             override=by,
         )  # fmt: skip
         self._refuse_second(rollout, share)
+        await self._refuse_barred(model_id)
         return rollout
 
     async def _override(self, rollout: Rollout, by: str, why: str, sentence: str) -> Rollout:
@@ -355,6 +388,8 @@ class Operator:
                 raise Misuse(f"There is no model {model_id}; GET /admin/models lists them.")
             if (rollout := ledger.standing.of(model_id)) is not None:
                 raise Conflict(f"The rollout of {model_id} is {rollout.state}.")
+            if needed := self._needed(model_id):
+                raise Conflict(f"{model_id} {needed}: while it is validated it could not answer.")
             move = model_move(ledger.standing, model_id, Model.VALIDATING)
             audit = self._audit(by, "revalidate", model_id, {"why": why})
             await ledger.carry_out(moves=(move,), audit=(audit,), by=by)
@@ -371,6 +406,17 @@ class Operator:
             await ledger.carry_out(newcomer=new, audit=(audit,), by=by)
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────
+
+    def _needed(self, model_id: str) -> str:
+        """For what a model that rests is kept, as the end of a sentence; empty: for nothing."""
+        ledger, standing = self._ledger, self._ledger.standing
+        if model_id in ledger.pinned:
+            return "is what a gateway is pinned to (RL_MODEL_VERSION)"
+        if standing.holdback is not None and standing.holdback.model_id == model_id:
+            return f"is the holdback of {standing.baseline}"
+        behind = standby(standing, standing.promoted) if standing.promoted else ""
+        name = behind.model_id if isinstance(behind, Rollout) else behind
+        return f"stands by for {standing.baseline}" if name == model_id else ""
 
     async def _live(self, model_id: str) -> Rollout:
         ledger = self._ledger

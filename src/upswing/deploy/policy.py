@@ -2,9 +2,9 @@
 
 | variable                  | knob               |                                                   |
 |---------------------------|--------------------|---------------------------------------------------|
-| CANARY_INITIAL_TRAFFIC    | `boldness.initial` | a share up to 0.5; `10%` and 10 mean 0.10          |
+| CANARY_INITIAL_TRAFFIC    | `boldness.initial` | a share up to 0.5; 0.10 and `10%` mean the same, 10 is refused |
 | CANARY_RAMP_HOURS         | `ramp_hours`       | hours from the first share to 100 %                |
-| ROLLBACK_ERROR_THRESHOLD  | `limits.errors`    | a share below 0.5                                  |
+| ROLLBACK_ERROR_THRESHOLD  | `limits.errors`    | a share below 0.5; 0.05 and `5%` mean the same, 5 is refused |
 | ROLLBACK_REWARD_THRESHOLD | `limits.reward`    | −0.05 and 0.05 mean the same: a fall               |
 """
 
@@ -37,6 +37,11 @@ class DeployPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """Scales how many rewards each step has to see."""
     undecided_days: Annotated[float, Meta(gt=0, le=365)] = 7.0
     """Days after which a canary that nobody could decide goes back."""
+    holdback: Annotated[float, Meta(ge=0, le=0.5)] = 0.05
+    """Share of new episodes, up to 0.5, that stays with the model before a promoted one while that is watched, so
+    that both can still be compared; 0: none does."""
+    watch_days: Annotated[float, Meta(gt=0, le=365)] = 7.0
+    """Days after a promotion for which the holdback is kept; up to 365."""
     newcomers: Newcomers = "wait"
     """What a model does that is ready while another is on its way."""
 
@@ -89,8 +94,12 @@ def _read(
     except ValueError:
         value = math.nan
     value = abs(value) if signed else value
-    if marked or (percent and 1 <= value <= 100):
+    if marked:
         value /= 100
+    elif percent and 1 <= value <= 100:
+        raise Misuse(
+            f"{name} is {text[:40]!r}, and it is a share: {value:g} % is {value / 100:g}, or `{value:g}%`."
+        )
     if not 0 < value <= most:
         raise Misuse(f"{name} is {text[:40]!r}: give a number above 0, up to {most:g}.")
     return value

@@ -4,6 +4,7 @@
 |--------------------|----------------------------------------------------------------------|
 | ramping, or held   | the evidence of candidate and baseline, side by side                  |
 | promoted           | the watch: errors against the limit, rewards against what was frozen  |
+|                    | and against the holdback's                                            |
 
 Everything that is read carries a number that only rises: rewards and complaints their sequence, counts
 the counts themselves. So whatever is worked in twice changes nothing, and a crash between reading and
@@ -18,15 +19,16 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct, field
 
-from upswing.contracts.traffic import Counts
+from upswing.contracts.traffic import HOLDBACK, Counts
 from upswing.contracts.traffic import Tally as Told
 from upswing.contracts.typed import json_decoder
 from upswing.deploy.errors import Seen, Tally
 from upswing.deploy.evidence import Evidence, begin
+from upswing.deploy.holdback import HoldbackEvidence, begin_holdback
 from upswing.deploy.limits import Limits
 from upswing.deploy.rollout import Rollout
 from upswing.deploy.watch import Watch, begin_watch
-from upswing.ports_rollout import Complaints, RecordRow, Rewards
+from upswing.ports_rollout import Complaints, RecordRow, Rewards, SeenComplaint, SeenReward
 
 _SHARES = 200
 """Changes of the share that are remembered: complaints come late, but not that late."""
@@ -97,6 +99,8 @@ def begin_watching(
     for gateway, source, models in _counted(tallies):
         if rollout.model_id in models:
             watch.errors.seen[f"{gateway}/{source}"] = Seen(_tally(models[rollout.model_id]))
+    if (held := rollout.holdback) is not None:
+        watch.held = begin_holdback(held.model_id, limits, reward_seq=newest)
     record.watch, record.hold, record.alerted = watch, "", ""
     return record
 
@@ -118,17 +122,32 @@ def share_at(record: Record, at: datetime) -> float:
 
 
 def take_rewards(record: Record, rollout: Rollout, seen: Rewards) -> None:
-    """Rewards of candidate and baseline, in their order."""
+    """Rewards of candidate and baseline, in their order; of each voice no more than its share."""
     if record.evidence is None:
         return
     rewards = record.evidence.rewards
     for row in seen.rows:
-        if row.rollout in record.sources:
-            candidate = row.model == rollout.model_id
+        if row.rollout in record.sources and row.seq > rewards.seq:
             record.evidence.by_user |= row.by_user
-            if rewards.observe(row.seq, row.raw_total, candidate=candidate, step=row.step):
-                record.evidence.guards.observe(row, candidate=candidate, limit=rewards.drop)
+            if _counts(record.evidence, row, seen.several):
+                _take_reward(record.evidence, row, rollout)
     rewards.seq = max(rewards.seq, seen.upto)
+
+
+def _counts(evidence: Evidence, row: SeenReward, several: bool) -> bool:
+    voices = evidence.voices
+    if row.by_user and row.user and not row.key and row.user in voices.users:
+        return False  # a user is counted once
+    return voices.takes(row.key, row.user, several=several)
+
+
+def _take_reward(evidence: Evidence, row: SeenReward, rollout: Rollout) -> None:
+    rewards, candidate = evidence.rewards, row.model == rollout.model_id
+    if rewards.observe(row.seq, row.raw_total, candidate=candidate, step=row.step):
+        evidence.others += not row.by_user
+        evidence.guards.observe(row, candidate=candidate, limit=rewards.drop)
+        if (share := _drawn_with(row, rollout)) is not None:
+            evidence.ratio.observe(candidate=candidate, share=share)
 
 
 def take_complaints(record: Record, rollout: Rollout, seen: Complaints) -> None:
@@ -137,19 +156,30 @@ def take_complaints(record: Record, rollout: Rollout, seen: Complaints) -> None:
         return
     complaints = record.evidence.complaints
     for row in seen.rows:
-        if row.rollout in record.sources:
-            share = _drawn_with(row.step) or share_at(record, row.started)
+        new = row.seq > complaints.seq or row.seq in complaints.aside
+        if (
+            new
+            and row.rollout in record.sources
+            and record.evidence.complainers.takes(row.key, row.user, several=seen.several)
+        ):
+            share = _drawn_with(row, rollout) or share_at(record, row.started)
             complaints.observe(row.seq, candidate=row.model == rollout.model_id, share=share)
     complaints.seq = max(complaints.seq, seen.upto)
     complaints.aside = list(seen.aside)
 
 
-def _drawn_with(step: str) -> float | None:
-    """The candidate's share when an episode was drawn, where there was one candidate.
+def _drawn_with(row: SeenReward | SeenComplaint, rollout: Rollout) -> float | None:
+    """The candidate's share when an episode was drawn, where it was the one candidate.
 
-    A gateway may be allowed less than the plan says.
+    A gateway may be allowed less than the plan says. Under another rollout's name the share is another model's.
+    """
+    return _share_of(row.step) if row.rollout == rollout.rollout_id else None
 
-    >>> _drawn_with("0.05"), _drawn_with("0.05+0.1"), _drawn_with("")
+
+def _share_of(step: str) -> float | None:
+    """The one share that a step names.
+
+    >>> _share_of("0.05"), _share_of("0.05+0.1"), _share_of("")
     (0.05, None, None)
     """
     try:
@@ -171,14 +201,32 @@ def take_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:
 
 
 def watch_rewards(record: Record, rollout: Rollout, seen: Rewards) -> None:
-    """Rewards of the promoted model."""
+    """Rewards of the promoted model, and of the holdback where chance chose between the two."""
     if record.watch is None:
         return
-    fall = record.watch.fall
+    fall, voices = record.watch.fall, record.watch.voices
     for row in seen.rows:
-        if row.model == rollout.model_id:
+        held = _beside(record.watch, row, rollout)
+        own = row.model == rollout.model_id
+        if not (own or held) or row.seq <= fall.seq:
+            continue
+        if not voices.takes(row.key, row.user, several=seen.several):
+            continue
+        if own:
             fall.observe(row.seq, row.raw_total)
+        if held:
+            held.observe(row.seq, row.raw_total, held=not own, step=row.step, by_user=row.by_user)
+            if (share := _share_of(row.step.removeprefix(HOLDBACK))) is not None:
+                held.ratio.observe(candidate=not own, share=share)
     fall.seq = max(fall.seq, seen.upto)
+
+
+def _beside(watch: Watch, row: SeenReward, rollout: Rollout) -> HoldbackEvidence | None:
+    """What a reward is worked into where chance chose between the promoted model and its holdback."""
+    held = watch.held
+    if held is None or row.rollout != rollout.rollout_id or not row.step.startswith(HOLDBACK):
+        return None
+    return held if row.model in {rollout.model_id, held.model_id} else None
 
 
 def watch_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:

@@ -19,6 +19,7 @@ from upswing.deploy.events import (
     Approve,
     Begin,
     Decided,
+    EndHoldback,
     Event,
     Outage,
     Pause,
@@ -27,6 +28,7 @@ from upswing.deploy.events import (
     Succeed,
     Withdraw,
 )
+from upswing.deploy.holdback import Holdback
 from upswing.deploy.ramp import Step, ramp
 from upswing.deploy.states import ROLLOUT, TOGETHER, Model
 from upswing.deploy.states import Rollout as State
@@ -65,6 +67,8 @@ class Rollout(Struct, frozen=True):
     """Who pushed it out without a passed validation; such a one never gets all traffic."""
     results: ValidationResults | None = None
     """What the validation found, as announcements carry it."""
+    holdback: Holdback | None = None
+    """Of a promoted one: who keeps a share beside it."""
 
     @property
     def model_state(self) -> Model:
@@ -117,10 +121,8 @@ def step(rollout: Rollout, event: Event, now: datetime) -> Rollout:
         case Withdraw():
             after = State.REPLACED if rollout.canary else State.CANCELLED
             return _end(rollout, after, event.reason, event.sentence, now)
-        case Succeed():
-            return _to(rollout, State.SUCCEEDED, share=0.0, sentence=f"{event.by} was promoted.")
-        case Restore():
-            return _restore(rollout, event.sentence)
+        case Succeed() | Restore() | EndHoldback():
+            return _followed(rollout, event)
         case Outage():
             return _outage(rollout, event.lasted)
         case _:
@@ -188,7 +190,7 @@ def _pause(rollout: Rollout, event: Pause, now: datetime) -> Rollout:
         rollout,
         state=State.PAUSED,
         share=share,
-        canary=replace(rollout.canary, paused=True),
+        canary=replace(rollout.canary, paused=True, held=share),
         paused_at=rollout.paused_at or now,
         sentence=f"{event.by} holds it at {share * 100:g} %.",
     )
@@ -201,7 +203,11 @@ def _resume(rollout: Rollout, event: Resume, now: datetime) -> Rollout:
         raise _refused(rollout, State.RAMPING)
     held = max(now - since, timedelta())
     going = replace(
-        canary, paused=False, since=canary.since + held, deadline=canary.deadline + held
+        canary,
+        paused=False,
+        held=None,
+        since=canary.since + held,
+        deadline=canary.deadline + held,
     )
     return replace(
         rollout,
@@ -213,10 +219,20 @@ def _resume(rollout: Rollout, event: Resume, now: datetime) -> Rollout:
     )
 
 
-def _restore(rollout: Rollout, sentence: str) -> Rollout:
-    if rollout.state is not State.SUCCEEDED:
-        raise _refused(rollout, State.PROMOTED)
-    return _to(rollout, State.PROMOTED, share=1.0, sentence=sentence)
+def _followed(rollout: Rollout, event: Succeed | Restore | EndHoldback) -> Rollout:
+    """What happens to a promoted rollout because of others."""
+    match event:
+        case Succeed():
+            sentence = f"{event.by} was promoted."
+            return _to(rollout, State.SUCCEEDED, share=0.0, holdback=None, sentence=sentence)
+        case Restore():
+            if rollout.state is not State.SUCCEEDED:
+                raise _refused(rollout, State.PROMOTED)
+            return _to(rollout, State.PROMOTED, share=1.0, sentence=event.sentence)
+        case EndHoldback():
+            return replace(rollout, holdback=None)
+        case _:
+            assert_never(event)
 
 
 def _outage(rollout: Rollout, lasted: timedelta) -> Rollout:
@@ -243,7 +259,7 @@ def _promoted(
 def _end(rollout: Rollout, state: State, reason: str, sentence: str, now: datetime) -> Rollout:
     return _to(
         rollout, state, share=0.0, canary=None, paused_at=None, ended=now, reason=reason,
-        sentence=sentence,
+        sentence=sentence, holdback=None,
     )  # fmt: skip
 
 

@@ -158,9 +158,12 @@ class Controller:
         async with self.ledger.lock:
             self.ledger.lead()
             standing = self.ledger.standing
-            if standing.active or standing.promoted or standing.queued:
+            await self.ledger.hear_gateways()
+            wanted = self.ledger.pinned - self.ledger.served.keys()
+            if standing.active or standing.promoted or standing.queued or wanted:
                 await self._looker.look(regular=False)
                 await self._arrivals.turn()
+            await self.ledger.refresh()
         self._glanced = self.ledger.world.wall()
 
     async def renew(self) -> None:
@@ -177,7 +180,7 @@ class Controller:
     async def _serve(self) -> None:
         """A candidate that is not served gets no traffic, and is tried again."""
         standing = self.ledger.standing
-        names = [each.model_id for each in standing.active]
+        names = [*{each.model_id: None for each in standing.active}, self.ledger.base]
         if standing.promoted is not None:
             behind = standby(standing, standing.promoted)
             names.append(behind.model_id if isinstance(behind, Rollout) else behind)
@@ -193,6 +196,7 @@ class Controller:
         """Let servers forget what has had no use since the last look."""
         ledger, standing = self.ledger, self.ledger.standing
         needed = {standing.baseline, ledger.base, self._arrivals.proving, *self._loads.wanted}
+        needed |= ledger.pinned
         needed |= {each.model_id for each in standing.rollouts if each.state.value != "succeeded"}
         if standing.promoted is not None:
             behind = standby(standing, standing.promoted)
@@ -324,10 +328,12 @@ class Controller:
     async def register(
         self, model_id: str, base_model: str, checkpoint_path: str, by: str = "admin"
     ) -> dict[str, Any]:
-        """Make a model known that training did not make."""
+        """Make a model known that training did not make; what its server can do, where it has one."""
+        found = await self.ledger.world.serving.check(model_id, checkpoint_path)
         await self._operator.register(NewModel(model_id, base_model, checkpoint_path), by)
         self.wake_trained()
-        return told.model(await self.ledger.know(model_id), model_id, self.ledger.standing)
+        known = told.model(await self.ledger.know(model_id), model_id, self.ledger.standing)
+        return {**known, "server": dict(found)} if found else known
 
     async def set_traffic(self, model_id: str, percentage: float, by: str = "admin") -> dict[str, Any]:  # fmt: skip
         """Hold a model at a share; 100 makes it the baseline."""

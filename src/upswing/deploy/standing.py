@@ -3,6 +3,7 @@
 The rollouts are the truth, and the plan is a function of them:
 
     promoted            ─▶ baseline; without one, the model that was deployed before, or the base
+    its holdback        ─▶ a share for the model before it, while nobody is a candidate
     ramping, paused     ─▶ candidates, the one that ramps first
     ramping             ─▶ a lease: without its controller nobody watches it, so it gets no traffic
     nothing but paused  ─▶ no lease: an operator's word does not run out
@@ -21,11 +22,13 @@ import msgspec
 from upswing.contracts.traffic import Candidate, Plan
 from upswing.contracts.traffic import Model as Served
 from upswing.contracts.typed import json_decoder
+from upswing.deploy.holdback import Holdback
 from upswing.deploy.rollout import Rollout
 from upswing.deploy.states import ACTIVE, OVER, WITHDRAWN, Model
 from upswing.deploy.states import Rollout as State
 from upswing.ports import ModelRow
 from upswing.ports_rollout import ModelMove, RolloutRow, Rows
+from upswing.rl_models import PINNABLE
 
 NOTHING = "base"
 """The plan's rollout when none ever was."""
@@ -57,6 +60,15 @@ class Standing:
     def promoted(self) -> Rollout | None:
         found = [each for each in self.rollouts if each.state is State.PROMOTED]
         return found[-1] if found else None
+
+    @property
+    def holdback(self) -> Holdback | None:
+        """Who keeps a share beside the promoted model: one that rests, and was not withdrawn since."""
+        found = self.promoted.holdback if self.promoted else None
+        if found is None or self.active:
+            return None
+        rests = found.model_id == self.base or self.state_of(found.model_id) is Model.RETIRED
+        return found if rests else None
 
     @property
     def ramping(self) -> Rollout | None:
@@ -125,6 +137,11 @@ class Standing:
         row = self.models.get(model_id)
         return row.version if row else 0
 
+    def may_be_pinned(self, model_id: str) -> bool:
+        """A change that no row knows yet counts; of one that is not part of the picture the rows have said it."""
+        row = self.models.get(model_id)
+        return row is None or row.state in PINNABLE
+
     def state_of(self, model_id: str) -> Model | None:
         row = self.models.get(model_id)
         return Model(row.state) if row else None
@@ -162,18 +179,25 @@ def baseline_alone(standing: Standing) -> Standing:
 def plan_of(
     standing: Standing, served: Mapping[str, Served], *, fence: int, version: int,
     lease_until: datetime, lease_seconds: float, standing_by: str = "",
+    pinned: Iterable[str] = (),
 ) -> Plan:  # fmt: skip
     """The plan.
 
     A candidate that nobody serves is left out; without a served baseline there is no plan (KeyError).
-    `standing_by` is the baseline before this one: what began with it may end with it.
+    `standing_by` is the baseline before this one: what began with it may end with it. `pinned` are models
+    that gateways are pinned to; what was taken back since answers there no more either.
     """
     candidates = tuple(
         Candidate(served[each.model_id], each.share)
         for each in standing.active
         if each.model_id in served
     )
-    leased = standing.ramping is not None
+    leased, held = standing.ramping is not None, standing.holdback
+    trained = standing.baseline != standing.base
+    named = {standing.baseline, standing.base, *(each.model_id for each in standing.active)}
+    asked = sorted(
+        name for name in {*pinned} - named if name in served and standing.may_be_pinned(name)
+    )
     return Plan(
         fence=fence,
         rollout=standing.lead,
@@ -187,15 +211,28 @@ def plan_of(
         withdrawn=tuple(
             sorted(
                 standing.withdrawn
-                - {standing.baseline, standing_by, *(each.model_id for each in standing.active)}
+                - {
+                    standing.baseline,
+                    standing_by,
+                    *asked,
+                    *(each.model_id for each in standing.active),
+                }
             )
         ),
+        holdback=Candidate(served[held.model_id], held.share)
+        if held and held.model_id in served
+        else None,
+        base=served.get(standing.base) if trained else None,
+        trained=trained,
+        pinned=tuple(served[name] for name in asked),
     )
 
 
 def shares(standing: Standing) -> dict[str, float]:
     """Model → share; they sum to 1."""
     told = {each.model_id: each.share for each in standing.active}
+    if (held := standing.holdback) is not None:
+        told[held.model_id] = held.share
     return {standing.baseline: max(0.0, 1 - math.fsum(told.values())), **told}
 
 

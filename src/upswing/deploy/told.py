@@ -13,6 +13,8 @@ from upswing.deploy.limits import Limits
 from upswing.deploy.record import Record, Tallies, total
 from upswing.deploy.rollout import Rollout
 from upswing.deploy.standing import Standing, shares
+from upswing.deploy.states import Rollout as State
+from upswing.deploy.watch import Keep, Watch, look
 from upswing.ports import ModelRow
 from upswing.ports_rollout import Earned
 
@@ -62,8 +64,29 @@ def metrics(
             "health": verdict.health.value, "sentence": verdict.sentence, "proven": verdict.proven,
             "figures": seen, "negative_feedback": seen["complaints"],
         }  # fmt: skip
+    if rollout is not None and rollout.state is State.PROMOTED and record.watch is not None:
+        told |= _watched(record.watch, rollout, limits)
     if rollout is not None:
         told["rollout"] = rollout_told(rollout)
+    return told
+
+
+def _watched(watch: Watch, rollout: Rollout, limits: Limits) -> Tree:
+    """How the model does that answers: `degraded` from when it is not what it was."""
+    answer = look(watch, limits)
+    told: Tree = {"degraded": not isinstance(answer, Keep)}
+    if told["degraded"]:
+        told |= {"health": "degraded", "sentence": answer.sentence}
+    if rollout.holdback is not None and watch.held is not None:
+        rewards = watch.held.rewards
+        told["holdback"] = {
+            "model_id": rollout.holdback.model_id,
+            "traffic_percentage": round(rollout.holdback.share * 100, 6),
+            "until": rollout.holdback.until,
+            "rewards": rewards.candidates,
+            "difference": watch.held.difference,
+            "mismatch": watch.held.unequal,
+        }
     return told
 
 

@@ -4,10 +4,11 @@
 |--------------------------------------------------------------------|-----------|
 | its backend is dead, half of its latest requests fail               | RollBack  |
 | errors: above the limit, not by chance                              | RollBack  |
+| reward: below the holdback's, by the limit, not by chance           | RollBack  |
 | reward: below what it earned when it was promoted, by 0.10 or more  | Degraded  |
 | none of these, or too little seen                                   | Keep      |
 
-No baseline runs beside it any more. Errors are measured against the limit, and rewards against the value
+A holdback (`upswing.deploy.holdback`) runs beside it for some days; then nobody does. Errors are measured against the limit, and rewards against the value
 frozen at promotion, less what chance may have added to it: a canary of few rewards may have been lucky. A fall of these may be the world's fault as well, so it asks for a new training, not
 for the old model. While nothing stands by, nothing is rolled back: then a person is called (`Degraded`).
 """
@@ -22,9 +23,11 @@ from upswing.deploy.canary import RollBack
 from upswing.deploy.errors import ErrorEvidence
 from upswing.deploy.evidence import Evidence
 from upswing.deploy.health import Cause, is_hard_failure
+from upswing.deploy.holdback import HoldbackEvidence
 from upswing.deploy.limits import Limits
 from upswing.deploy.rewards import MEMORY
 from upswing.deploy.suspicion import Suspicion
+from upswing.deploy.voices import Voices
 
 _FAR = 0.9
 _PRIOR_VARIANCE, _PRIOR_COUNT = 0.1, 10
@@ -103,6 +106,10 @@ class Watch(Struct):
 
     errors: ErrorEvidence = field(default_factory=ErrorEvidence)
     fall: FallEvidence = field(default_factory=FallEvidence)
+    voices: Voices = field(default_factory=Voices)
+    """Whose rewards they are."""
+    held: HoldbackEvidence | None = None
+    """Beside the model before it, while that keeps a share."""
 
 
 def frozen_reward(evidence: Evidence, limits: Limits) -> float | None:
@@ -149,6 +156,8 @@ def look(
         if standing_by:
             return RollBack(reason, sentence)
         return Degraded(reason, f"{sentence} No model stands by.")
+    if standing_by and watch.held and (worse := watch.held.failing(limits)) is not None:
+        return RollBack(Cause.REWARD, worse)
     fall = watch.fall
     if fall.lower.rules_out(FALL_CHANCE) and fall.fall >= fall.drop + fall.luck:
         return Degraded(
@@ -157,7 +166,9 @@ def look(
             f"{fall.run_rewards} rewards.",
         )
     told = watch.errors.candidate
-    return Keep(f"{told.requests} requests since its promotion, {told.share:.1%} of them failed.")
+    seen = f"{told.requests} requests since its promotion, {told.share:.1%} of them failed."
+    unequal = watch.held.unequal if watch.held else ""
+    return Keep(f"{seen} {unequal}".rstrip())
 
 
 def _errors(errors: ErrorEvidence, limits: Limits, alive: bool) -> tuple[Cause, str] | None:

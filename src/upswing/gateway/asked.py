@@ -14,9 +14,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from upswing.contracts.typed import json_decoder
+from upswing.contracts.backend import sendable
+from upswing.contracts.typed import from_json, json_decoder
 from upswing.errors import Reason, Rejected
 from upswing.gateway.explore import warmed
+from upswing.gateway.problems import unreadable
 
 _EPISODE_FIELDS = ("tensorzero::episode_id", "episode_id")
 """Ours and TensorZero's, unknown to model servers: they are not passed on."""
@@ -35,7 +37,6 @@ class Asked(msgspec.Struct, gc=False):
     their_episode_id: str | None = msgspec.field(default=None, name="tensorzero::episode_id")
 
 
-_ASKED = json_decoder(Asked)
 _FIELDS = json_decoder(dict[str, Raw])
 _ENCODER = msgspec.json.Encoder()
 
@@ -48,11 +49,11 @@ def read_asked(body: bytes) -> Asked:
     upswing.errors.Rejected: Object missing required field `messages`.
     """
     try:
-        asked = _ASKED.decode(body)
+        asked = from_json(body, Asked)
     except msgspec.ValidationError as error:
         raise Rejected(Reason.SCHEMA, f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(Reason.MALFORMED, f"The body is not JSON: {error}.") from None
+        raise unreadable(error) from None
     if bytes(memoryview(asked.messages)[:1]) != b"[":
         raise Rejected(Reason.SCHEMA, "`messages` is a list of messages.")
     return asked
@@ -64,8 +65,12 @@ def forwarded(
     name: str,
     extra: Mapping[str, Any],
     temperature: float | None = None,
+    *,
+    strict: bool = False,
 ) -> bytes:
     """The body for a server that calls the model `name`; `temperature` is what it explores at.
+
+    A `strict` one gets no field that OpenAI's interface does not have.
 
     >>> body = b'{"model":"a", "messages":[ ], "seed":1.50}'
     >>> forwarded(body, read_asked(body), "a", {}) is body
@@ -75,11 +80,16 @@ def forwarded(
     >>> cold = b'{"model":"a","messages":[],"temperature":0}'
     >>> forwarded(cold, read_asked(cold), "a", {}, temperature=0.7)
     b'{"model":"a","messages":[],"temperature":0.7}'
+    >>> more = b'{"model":"a","messages":[],"guided_json":{},"metadata":{"session_id":"s"}}'
+    >>> forwarded(more, read_asked(more), "a", {}, strict=True)
+    b'{"model":"a","messages":[]}'
     """
     named = asked.episode_id is not None or asked.their_episode_id is not None
-    if asked.model == name and not extra and not named and temperature is None:
+    if asked.model == name and not extra and not named and temperature is None and not strict:
         return body
     fields = _FIELDS.decode(body)
+    if strict:
+        fields = sendable(fields)
     if temperature is not None and (warm := warmed(fields.get("temperature"), temperature)):
         fields["temperature"] = warm
     fields["model"] = _raw(name)

@@ -86,6 +86,8 @@ class Episode:
     """The model of its first request, whose evidence it is."""
     step: str = ""
     """The shares when chance chose; empty where it did not."""
+    switch: str = ""
+    """The switch because of which its model answers; empty: chance chose by the plan's shares."""
     by_user: bool = False
     """Chance chose for the user, not for this episode."""
     pin: str = ""
@@ -97,6 +99,8 @@ class Episode:
     failed: bytes = b""
     """The messages of a request that got no answer: the same again is a second try."""
     failures: int = 0
+    erred: bool = False
+    """An error of its model is in the evidence: it has one voice there, however often it asks."""
     flights: int = 0
     inferences: int = 0
     size: int = 0
@@ -106,6 +110,8 @@ class Episode:
     outcome: Any = None
     temperature: float | None = None
     """What it explores at; None: as its client wants it."""
+    probe: bool = False
+    """Somebody only wants to know whether an answer comes: nothing of it is kept or counted."""
     seat: tuple[Table, Choice] | None = None
     """Who answers while this table holds."""
 

@@ -10,27 +10,32 @@ from uuid import UUID
 from upswing.config import ExploreConfig, FallbackConfig
 from upswing.dataset.evaluation import is_practice
 from upswing.dataset.task import short_id
-from upswing.errors import Misuse, Rejected
+from upswing.errors import Denied, Misuse, Rejected
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.asked import Asked, read_asked
 from upswing.gateway.book import Episode, Heard, line_of
-from upswing.gateway.client_service import Client, Request
 from upswing.gateway.episodes import Sign, Source, sign_of, spoken, text_of, user_of
 from upswing.gateway.exchange_service import Exchange
 from upswing.gateway.explore import exploring
-from upswing.gateway.faults import Fault, tells_of_the_model
-from upswing.gateway.keys import NOBODY, Keys
+from upswing.gateway.faults import BY_REQUEST, Fault, tells_of_the_model
+from upswing.gateway.keys import Keys, sender_of
 from upswing.gateway.limits import Limits
 from upswing.gateway.plan import Model
-from upswing.gateway.problems import STATUS_OF, Kind, error_body, response
+from upswing.gateway.probe import check_probe
+from upswing.gateway.problems import STATUS_OF, Kind, error_body
 from upswing.gateway.recorder_service import Recorder
 from upswing.gateway.route import Choice, Table
 from upswing.gateway.tally import Tally
 from upswing.gateway.traffic_service import Traffic
 from upswing.gateway.ways_service import Way, Ways
+from upswing.http1.connection import Connection as Client
+from upswing.http1.request import Admitted, Refusal, Request
+from upswing.senders import Holder
 
 _SOON = b"retry-after: 1\r\n"
 _KEY = b"www-authenticate: Bearer\r\n"
+_PROBE = b"x-upswing-probe"
+"""Marks a question that only asks whether an answer comes (`upswing.gateway.probe`): nobody's episode."""
 
 
 class Chat:
@@ -48,30 +53,44 @@ class Chat:
         self._recorder, self._tally, self._new_id = recorder, tally, new_id
         self.active: set[Exchange] = set()
 
+    def admit(self, request: Request) -> Admitted | Refusal:
+        """Whoever has no key is answered before the body is read."""
+        owner = self._keys.owner(request.headers.get(b"authorization"))
+        if owner is not None:
+            return Admitted(self.limits.body_bytes, keyed=True, call=owner)
+        self._tally.refuse("key")
+        said = "Send a key of this gateway: `Authorization: Bearer …`."
+        return Refusal(401, error_body(said, "authentication_error", "key"), _KEY)
+
     def take(self, client: Client, request: Request) -> Exchange | None:
         """Begin to answer; None when it is answered already, with a refusal."""
-        owner = self._keys.owner(request.headers.get(b"authorization"))
         table = self._traffic.table
-        if owner is None:
-            said = "Send a key of this gateway: `Authorization: Bearer …`."
-            self._refuse(client, request, "key", 401, said, "authentication_error", _KEY)
-        elif table is None:
-            said = "There is no traffic plan yet."
+        if table is None:
+            said = self._traffic.trouble
             self._refuse(client, request, "no_plan", 503, said, "server_error", _SOON)
         elif len(self.active) >= self.limits.requests:
             said = "Too many requests are under way; try again later."
             self._refuse(client, request, "requests", 429, said, "rate_limit_error", _SOON)
         else:
-            return self._begin(client, request, owner, table)
+            return self._begin(client, request, request.admitted.call, table)
         return None
 
     def _begin(self, client: Client, request: Request, owner: str, table: Table) -> Exchange | None:
         try:
             asked = read_asked(request.body)
             sign = sign_of(request.headers, asked)
-            episode = self._episode(owner, sign, asked, request)
-            wished = _wished(table, asked, request)
-            choice = self._traffic.seat(table, episode, wished)
+            if _PROBE in request.headers:
+                check_probe(owner, request.headers[_PROBE], request.body)
+                self._tally.probe()
+                episode = self._probe(owner, sign, asked, request)
+                choice = table.base or table.baseline  # no answer beyond a cap
+            else:
+                episode = self._episode(owner, sign, asked, request)
+                wished = _wished(table, asked, request)
+                choice = self._traffic.seat(table, episode, wished)
+        except Denied as error:
+            self._refuse(client, request, "probe", 403, str(error), "permission_error")
+            return None
         except Rejected as error:
             status = STATUS_OF.get(error.reason, 400)
             self._refuse(
@@ -96,9 +115,7 @@ class Chat:
         extra: bytes = b"",
     ) -> None:  # fmt: skip
         self._tally.refuse(word)
-        keep = request.keep and request.chunked
-        client.write(response(status, error_body(said, kind, word), extra=extra, keep=keep))
-        client.finished(keep=keep)
+        client.answer(request, status, error_body(said, kind, word), extra=extra)
 
     # --- whose episode ---------------------------------------------------------------------------
 
@@ -121,6 +138,12 @@ class Chat:
             book.touch(episode, request.at)
         return episode
 
+    def _probe(self, owner: str, sign: Sign, asked: Asked, request: Request) -> Episode:
+        """In no book, so that it is never recorded."""
+        episode = _opened(str(self._new_id()), owner, sign, "", asked, request)
+        episode.probe = True
+        return episode
+
     # --- what an exchange asks of us -------------------------------------------------------------
 
     @staticmethod
@@ -130,9 +153,10 @@ class Chat:
     def way(self, model: Model) -> Way:
         return self._ways.to(model)
 
-    def baseline(self) -> Choice:
-        assert self._traffic.table is not None  # noqa: S101 - there is one since the first request
-        return self._traffic.table.baseline
+    def instead_of(self, choice: Choice, switch: str) -> Choice | None:
+        """Who answers when this one fails."""
+        table = self._traffic.table
+        return table.instead_of(choice, switch) if table else None
 
     def elsewhere(self) -> Choice | None:
         """Who answers while the models' own server is away."""
@@ -146,10 +170,14 @@ class Chat:
         self.active.discard(exchange)
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
         episode.flights -= 1
+        if episode.probe:
+            return
         ms = (monotonic() - exchange.begun) * 1000
+        evidence = self._is_evidence(exchange)
+        episode.erred = episode.erred or (evidence and exchange.fault is not None)
         self._tally.settled(
             episode.rollout, chosen, outcome, ms, error=exchange.fault is not None,
-            fallback=exchange.fell_back, evidence=self._is_evidence(exchange),
+            fallback=exchange.fell_back, evidence=evidence,
         )  # fmt: skip
         asked = exchange.asked
         if outcome == "answered" and exchange.copied:
@@ -165,12 +193,35 @@ class Chat:
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
-        if episode.named or episode.withdrawn or episode.chosen != chosen or not episode.rollout:
+        if (
+            episode.switch
+            or episode.named
+            or episode.withdrawn
+            or episode.chosen != chosen
+            or not episode.rollout
+        ):
             return False
         if is_practice(episode.about):
             return False
-        beside = exchange.chosen.model.backend == self.baseline().model.backend
+        if exchange.fault is not None and not _may_accuse(episode, exchange.fault):
+            return False
+        table = self._traffic.table
+        if table is None:  # the base was wanted and is gone since then
+            return False
+        beside = exchange.chosen.model.backend == table.baseline.model.backend
         return tells_of_the_model(exchange.fault, beside_baseline=beside)
+
+
+def _may_accuse(episode: Episode, fault: Fault) -> bool:
+    """May an error of this episode count against its model?
+
+    Once: one client would else fail a model as often as it likes to ask. And what a request brings about by
+    itself counts, from a key that is not trusted, only as long as its client does not know who answers.
+    """
+    if episode.erred:
+        return False
+    blind = episode.inferences <= 1 and not episode.by_user
+    return blind or fault not in BY_REQUEST or sender_of(episode.principal).many
 
 
 def _pins(owner: str, sign: Sign, asked: Asked) -> tuple[str, tuple[str, ...]]:
@@ -208,6 +259,11 @@ def _wished(table: Table, asked: Asked, request: Request) -> str:
     return asked.model if known else ""
 
 
+def _name_of(owner: str) -> str:
+    """What an agent is called that does not say."""
+    return owner.name if isinstance(owner, Holder) else owner or "agent"
+
+
 def _opened(
     name: str, owner: str, sign: Sign, line: str, asked: Asked, request: Request
 ) -> Episode:
@@ -226,7 +282,7 @@ def _opened(
     session = sign.name if sign.source is Source.SESSION else word(b"x-session-id", "session_id")
     return Episode(
         owner, sign.source, line, episode_id, name, request.at, request.at,
-        agent_id=word(b"x-agent-id", "agent_id") or (owner if owner != NOBODY else "agent"),
+        agent_id=word(b"x-agent-id", "agent_id") or _name_of(owner),
         session_id=session or episode_id, user_id=user_of(headers, asked),
         task_id=word(b"x-task-id", "task_id"), about=about,
     )  # fmt: skip

@@ -25,21 +25,25 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from upswing.contracts.backend import ModelOrigin, placed
 from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason, Rejected, Transient
 from upswing.gateway.backend_service import Backend
-from upswing.gateway.client_service import Client, Request
 from upswing.gateway.episodes import id_of
 from upswing.gateway.errand_service import Errand
 from upswing.gateway.keys import bearer, same
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Desk
-from upswing.gateway.problems import JSON, STATUS_OF, Kind, error_body, response
+from upswing.gateway.problems import JSON, STATUS_OF, Kind, error_body, unreadable
+from upswing.http1.connection import Connection as Client
+from upswing.http1.request import Admitted, Refusal, Request
 from upswing.together import aside, end
 
 log = logging.getLogger(__name__)
 _MOST_ADMIN_BYTES = 64 * 1024
+_MOST_PASSED_ON = 1024 * 1024
 _RELAY_SECONDS = 30.0
+_WANTED = b"www-authenticate: Bearer\r\n"
 _MODEL = Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/\-]{0,199}$(?!\n)")
 T = TypeVar("T", bound=Struct)
 Text = Annotated[str, Meta(min_length=1, max_length=2000)]
@@ -49,8 +53,11 @@ class NewModel(Struct, frozen=True, forbid_unknown_fields=True):
     """A model to be known."""
 
     model_id: Annotated[str, _MODEL]
-    base_model: Text
-    checkpoint_path: Text
+    base_model: Text | None = None
+    checkpoint_path: Text | None = None
+    backend: Text | None = None
+    name: Text | None = None
+    probe: bool = True
 
 
 class NewTraffic(Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,6 +83,10 @@ def refusal(status: int, message: str, kind: Kind, extra: bytes = b"") -> Reply:
     return Reply(status, error_body(message, kind), extra=extra)
 
 
+def _refused(status: int, message: str, kind: Kind, extra: bytes = b"") -> Refusal:
+    return Refusal(status, error_body(message, kind), extra)
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """What these paths need of the gateway."""
@@ -86,7 +97,8 @@ class Windows:
     traffic: Callable[[], Any]
     close: Callable[[str, str, bytes], Awaitable[Reply]]
     """(owner, episode, body)"""
-    feedback: Callable[[str, bytes], Awaitable[Reply]]
+    feedback: Callable[[str, bytes, bytes | None], Awaitable[Reply]]
+    """(owner, body, the user that a header names)"""
     owner: Callable[[bytes | None], str | None]
     """Whose key an `Authorization` header holds."""
     refused: Callable[[str], None]
@@ -110,7 +122,7 @@ class Paths:
         self, windows: Windows, limits: Limits, *, admin_token: str | None, desk: Desk | None,
         training_url: str | None,
     ) -> None:  # fmt: skip
-        self._windows, self._desk = windows, desk
+        self._windows, self._desk, self._body_bytes = windows, desk, limits.body_bytes
         self._token = (admin_token or "").encode()
         self._training = urlsplit(training_url) if training_url else None
         self._relay = Backend(training_url, limits) if training_url else None
@@ -147,33 +159,43 @@ class Paths:
 
     async def _answer(self, client: Client, request: Request) -> None:
         try:
-            told = await self._reply(request)
+            told = await self._handled(*request.admitted.call)
         except asyncio.CancelledError:
             client.abort()
             raise
         except Exception:  # whatever broke, this client hears of it and the others go on
             log.exception("request failed", extra={"action": "request_failed"})
             told = refusal(500, "Something of ours broke; the log says what.", "server_error")
-        keep = request.keep and request.chunked
-        client.write(response(told.status, told.body, told.kind, told.extra, keep=keep))
-        client.finished(keep=keep)
+        client.answer(request, told.status, told.body, told.kind, told.extra)
 
-    async def _reply(self, request: Request) -> Reply:
+    def admit(self, request: Request) -> Admitted | Refusal:
+        """Which handler, and may they? Asked before the body is read."""
         path = request.path.partition(b"?")[0].decode("latin-1")
         for who, pattern, handlers in self._routes:
-            if (found := pattern.fullmatch(path)) is None:
-                continue
-            handler = handlers.get(request.method.decode("latin-1"))
-            if handler is None:
-                allowed = ", ".join(sorted(handlers))
-                extra = f"allow: {allowed}\r\n".encode()
-                return refusal(405, f"This path takes {allowed}.", "invalid_request_error", extra)
-            if (denied := self._denied(who, request)) is not None:
-                return denied
-            part = unquote(found[1]) if found.lastindex else ""
-            owner = self._windows.owner(request.headers.get(b"authorization")) or ""
-            return await self._handled(handler, Asking(request, owner, part))
-        return refusal(404, "There is no such path at the gateway.", "not_found_error")
+            if (found := pattern.fullmatch(path)) is not None:
+                part = unquote(found[1]) if found.lastindex else ""
+                return self._admitted(who, handlers, part, request)
+        return _refused(404, "There is no such path at the gateway.", "not_found_error")
+
+    def _admitted(
+        self, who: str, handlers: Mapping[str, Handler], part: str, request: Request
+    ) -> Admitted | Refusal:
+        method = request.method.decode("latin-1")
+        handler = handlers.get("GET" if method == "HEAD" else method)
+        if handler is None:
+            heads = {"HEAD"} if "GET" in handlers else set()
+            allowed = ", ".join(sorted({*handlers, *heads, "OPTIONS"}))
+            extra = f"allow: {allowed}\r\n".encode()
+            if method == "OPTIONS":
+                return Refusal(204, b"", extra)
+            return _refused(405, f"This path takes {allowed}.", "invalid_request_error", extra)
+        if (denied := self._denied(who, request)) is not None:
+            return denied
+        owner = self._windows.owner(request.headers.get(b"authorization")) or ""
+        asking = Asking(request, owner, part)
+        if who in {"client", "admin"}:
+            return Admitted(self._body_bytes, keyed=True, call=(handler, asking))
+        return Admitted(_MOST_PASSED_ON, keyed=False, call=(handler, asking))
 
     async def _handled(self, handler: Handler, asking: Asking) -> Reply:
         try:
@@ -187,19 +209,19 @@ class Paths:
         except Transient as error:
             return refusal(503, str(error), "server_error", b"retry-after: 1\r\n")
 
-    def _denied(self, who: str, request: Request) -> Reply | None:
+    def _denied(self, who: str, request: Request) -> Refusal | None:
         key = request.headers.get(b"authorization")
         if who == "client" and self._windows.owner(key) is None:
             self._windows.refused("key")
             said = "Send a key of this gateway: `Authorization: Bearer …`."
-            return refusal(401, said, "authentication_error", b"www-authenticate: Bearer\r\n")
+            return _refused(401, said, "authentication_error", _WANTED)
         if who == "admin" and not same(bearer(key), self._token):
             self._windows.refused("admin_token")
             if not self._token:
                 said = "No admin token is set, so nobody is admin."
-                return refusal(403, said, "permission_error")
+                return _refused(403, said, "permission_error")
             said = "Send the admin's token: `Authorization: Bearer …`."
-            return refusal(401, said, "authentication_error", b"www-authenticate: Bearer\r\n")
+            return _refused(401, said, "authentication_error", _WANTED)
         return None
 
     # --- everybody -------------------------------------------------------------------------------
@@ -219,7 +241,9 @@ class Paths:
         return await self._windows.close(asking.owner, id_of(asking.part), asking.request.body)
 
     async def _feedback(self, asking: Asking) -> Reply:
-        return await self._windows.feedback(asking.owner, asking.request.body)
+        request = asking.request
+        user = request.headers.get(b"x-user-id")
+        return await self._windows.feedback(asking.owner, request.body, user)
 
     # --- the admin -------------------------------------------------------------------------------
 
@@ -228,8 +252,9 @@ class Paths:
 
     async def _register(self, asking: Asking) -> Reply:
         new = _read(asking.request.body, NewModel)
-        made = await self._at_desk().register(new.model_id, new.base_model, new.checkpoint_path)
-        return reply(201, made)
+        origin = ModelOrigin(new.checkpoint_path, new.backend, new.name, new.probe)
+        base, path = placed(origin, new.model_id, new.base_model)
+        return reply(201, await self._at_desk().register(new.model_id, base, path))
 
     async def _traffic(self, _: Asking) -> Reply:
         return reply(200, self._windows.traffic())
@@ -274,4 +299,4 @@ def _read(body: bytes, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         raise Rejected(Reason.SCHEMA, f"{error}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(Reason.MALFORMED, f"The body is not JSON: {error}.") from None
+        raise unreadable(error) from None

@@ -12,17 +12,24 @@ from time import monotonic
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from upswing.contracts import Feedback
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.gateway.book import Episode
 from upswing.gateway.desk_service import Reply, reply
 from upswing.gateway.feedback import read_feedback
+from upswing.gateway.keys import key_told, sender_of
 from upswing.gateway.limits import Limits
-from upswing.gateway.ports import Keeper
+from upswing.gateway.ports import Desk, Keeper
 from upswing.gateway.recorder_service import Recorder, Waiting
-from upswing.gateway.said import AT_FIRST, End, check_same, read_end
+from upswing.gateway.said import End, check_same, later, read_end
+from upswing.senders import may_speak
+
+_NOT_YOURS = (
+    "This episode is another user's, or another key's: a key speaks for a user whose episode it recorded. "
+    "Leave the user out, name the episode's, or use an operator's key."
+)
 
 
 class Endings:
@@ -30,8 +37,9 @@ class Endings:
 
     def __init__(
         self, recorder: Recorder, keeper: Keeper | None, limits: Limits,
-        *, clock: Callable[[], datetime], new_id: Callable[[], UUID],
+        *, clock: Callable[[], datetime], new_id: Callable[[], UUID], desk: Desk | None = None,
     ) -> None:  # fmt: skip
+        self._desk = desk
         self._recorder, self._keeper, self._limits = recorder, keeper, limits
         self._clock, self._new_id = clock, new_id
 
@@ -67,17 +75,20 @@ class Endings:
             return
         if said.outcome is not None:
             episode.outcome = said.outcome
-        later = {key: told for key, told in said.metadata.items() if key not in AT_FIRST}
-        episode.about = {**episode.about, **later}
+        told = later(said.metadata, trusted=sender_of(episode.principal).many)
+        episode.about = {**episode.about, **told}
         self._recorder.end(episode, "close")
 
-    async def feedback(self, owner: str, body: bytes) -> Reply:
-        """Take a user's word; where it does not say whose, it is that of the episode's user."""
-        word = read_feedback(body, feedback_id=str(self._new_id()), now=self._clock())
-        if word.user_id is UNSET:
-            aimed = None if word.trajectory_id is UNSET else str(word.trajectory_id)
-            told = self._recorder.user_of(owner, word.episode_id or None, aimed)
-            word = msgspec.structs.replace(word, user_id=told) if told else word
+    async def feedback(self, owner: str, body: bytes, user: bytes | None = None) -> Reply:
+        """Take a user's word; where it does not say whose, it is that of the episode's user.
+
+        `user` is whom the request's header names.
+        """
+        new_id = str(self._new_id())
+        word, dry = read_feedback(body, feedback_id=new_id, now=self._clock(), user=user)
+        word = _signed(await self._checked(owner, word), owner)
+        if dry:
+            return reply(200, {"feedback_id": word.feedback_id})
         if self._keeper is None:
             raise Transient("Recording is off, so feedback has nowhere to go.")
         try:
@@ -90,6 +101,34 @@ class Endings:
         if not kept.durable:
             raise Transient("The bus is away; try again later.")
         return reply(200, {"feedback_id": word.feedback_id})
+
+    async def _checked(self, owner: str, word: Feedback) -> Feedback:
+        """The word with its user, or `Rejected` when this key may not speak so."""
+        sender = sender_of(owner)
+        aimed = None if word.trajectory_id is UNSET else str(word.trajectory_id)
+        episode = None if isinstance(word.episode_id, UnsetType) else word.episode_id
+        found = self._recorder.recorded(owner, episode, aimed)
+        named = None if isinstance(word.user_id, UnsetType) else word.user_id
+        if found is None:
+            if self._desk is not None and not sender.operator and (named or not sender.many):
+                await self._desk.check_feedback(_written(_signed(word, owner)))
+            return word
+        key, user = sender_of(found[0]).key_id, found[1]
+        if not may_speak(
+            named, user, trusted=sender.operator, key=sender.key_id, recorded_by=key,
+            many=sender.many,
+        ):  # fmt: skip
+            raise Rejected(Reason.NOT_YOURS, _NOT_YOURS)
+        return msgspec.structs.replace(word, user_id=user) if named is None and user else word
+
+
+def _signed(word: Feedback, owner: str) -> Feedback:
+    """With whose key it came, whatever the client says of that."""
+    said = {} if isinstance(word.metadata, UnsetType) else dict(word.metadata)
+    said.pop("gateway", None)
+    about = key_told(sender_of(owner))
+    metadata = {**said, **({"gateway": about} if about else {})}
+    return msgspec.structs.replace(word, metadata=metadata or UNSET)
 
 
 def _written(word: Feedback) -> bytes:

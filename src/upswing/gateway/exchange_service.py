@@ -37,7 +37,7 @@ class House(Protocol):
 
     def now(self) -> float: ...
     def way(self, model: Model) -> Way: ...
-    def baseline(self) -> Choice: ...
+    def instead_of(self, choice: Choice, switch: str) -> Choice | None: ...
     def elsewhere(self) -> Choice | None: ...
     def faulted(self, model: Model, fault: Fault) -> None: ...
     def settled(self, exchange: Exchange, outcome: str) -> None: ...
@@ -83,7 +83,10 @@ class Exchange:
     def begin(self, *, fresh: bool = False) -> None:
         """Ask the model that was chosen."""
         model = self.choice.model
-        body = forwarded(self.body, self.asked, model.name, model.extra, self.episode.temperature)
+        body = forwarded(
+            self.body, self.asked, model.name, model.extra, self.episode.temperature,
+            strict=model.strict,
+        )  # fmt: skip
         way = self._house.way(model)
         limits = self._house.limits
         self.deadline = self._house.now() + limits.connect_seconds + model.timeout_seconds + 1
@@ -146,7 +149,7 @@ class Exchange:
                 self._close("answered")
             else:
                 self._fail(fault, told_by(body))
-        elif self._replaceable() and self._house.allowance.fallback:
+        elif self._instead() is not None and self._house.allowance.fallback:
             self._doubt = status in CLIENTS_OWN
             self._fail(Fault.STATUS)
         elif status < 400:
@@ -226,7 +229,7 @@ class Exchange:
         self._leave()
         step = remedy(
             fault, started=self._out.started, tried_again=self._tried_again,
-            candidate=self._replaceable(), fallback=self._house.allowance.fallback,
+            candidate=(instead := self._instead()) is not None, fallback=self._house.allowance.fallback,
             elsewhere=self._house.elsewhere() not in (None, self.choice),
         )  # fmt: skip
         if step is not Remedy.AGAIN:
@@ -238,7 +241,7 @@ class Exchange:
                 self._clear()
                 self.begin(fresh=True)
             case Remedy.FALL_BACK:
-                self._fall_back(self._house.baseline())
+                self._fall_back(instead or self.choice)
             case Remedy.ELSEWHERE:
                 self._fall_back(self._house.elsewhere() or self.choice)
             case Remedy.TELL:
@@ -254,11 +257,11 @@ class Exchange:
         self._clear()
         self.begin()
 
-    def _replaceable(self) -> bool:
-        """Can the baseline answer in its place? It may have been the baseline when it was asked."""
-        if self.choice.candidate:
-            return True
-        return not self.fell_back and self.choice.model != self._house.baseline().model
+    def _instead(self) -> Choice | None:
+        """Who can answer in its place? It may have been the baseline when it was asked."""
+        if self.fell_back and not self.choice.candidate:
+            return None
+        return self._house.instead_of(self.choice, self.episode.switch)
 
     def _cut(self, fault: Fault) -> None:
         """Part of the answer is with the client."""

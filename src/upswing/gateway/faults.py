@@ -12,7 +12,7 @@
 
 Whatever is done about it, it is the failing model's error and counts as that. Only the evidence makes
 a difference (`tells_of_the_model`): who cannot reach the baseline's server has learned nothing about
-the models there.
+the models there, and who never asked it because too many wait has learned nothing of any model.
 """
 
 from __future__ import annotations
@@ -99,16 +99,25 @@ def remedy(
     return Remedy.TELL
 
 
+BY_REQUEST = frozenset({Fault.SLOW, Fault.TOO_LARGE})
+"""Faults that a request can bring about by how much it asks for, whoever answers."""
+
+
 def tells_of_the_model(fault: Fault | None, *, beside_baseline: bool) -> bool:
     """Whether a request that went so is evidence about the model that was chosen for it.
 
     A server that is started anew is away for seconds, with every model on it: the baseline, and
     candidates beside it. Whether that server lives, the controller asks by itself. A candidate on a
-    server of its own has to be there.
+    server of its own has to be there. That the gateway itself has no room for one more request says how
+    many came, and nothing of who would have answered.
 
     >>> tells_of_the_model(Fault.UNREACHABLE, beside_baseline=True)
     False
+    >>> tells_of_the_model(Fault.BUSY, beside_baseline=False)
+    False
     """
+    if fault is Fault.BUSY:
+        return False
     return not (beside_baseline and fault is Fault.UNREACHABLE)
 
 

@@ -8,7 +8,7 @@
 | any                        | true, false           | `thumbs_up`, `thumbs_down`               |
 | any                        | 0 to 1                | `rating`, from 1 at 0 to 5 at 1          |
 
-The name and the value stay in `metadata`. An `inference_id` of ours names its trajectory; one that
+The name and the value stay in `metadata`. `dryrun` is answered and keeps nothing. An `inference_id` of ours names its trajectory; one that
 is a server's own goes on as it is.
 """
 
@@ -22,25 +22,49 @@ from typing import Any
 import msgspec
 
 from upswing.contracts import Feedback, from_builtins
+from upswing.contracts.feedback import SHAPE
 from upswing.errors import Reason, Rejected
+from upswing.gateway.episodes import text_of
+from upswing.gateway.problems import unreadable
 
 Tree = dict[str, Any]
+_THEIRS = "Feedback in TensorZero's shape has `metric_name`, `value`, and `episode_id` or `inference_id`; or in ours:"
 _STARS = frozenset({"rating", "stars"})
 _INFERENCE = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.\d{1,9}")
 
 
-def read_feedback(body: bytes, *, feedback_id: str, now: datetime) -> Feedback:
-    """The feedback in `body`, or `Rejected` with what is wrong with it."""
+def read_feedback(
+    body: bytes, *, feedback_id: str, now: datetime, user: bytes | None = None
+) -> tuple[Feedback, bool]:
+    """The feedback in `body` and whether it is a trial (`dryrun`), or `Rejected` with what is wrong with it.
+
+    `user` is whom the request's header names.
+    """
     try:
         tree = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Rejected(Reason.MALFORMED, f"The body is not JSON: {error}.") from None
+        raise unreadable(error) from None
     if not isinstance(tree, dict):
         raise Rejected(Reason.SCHEMA, "Feedback is a JSON object.")
-    made = {"feedback_id": feedback_id, "timestamp": now.isoformat()}
-    if "metric_name" in tree:
-        return from_builtins(Feedback, made | _translated(tree))
-    return from_builtins(Feedback, made | _aimed(tree))
+    if not {"metric_name", "type"} & tree.keys():
+        raise Rejected(Reason.SCHEMA, f"{_THEIRS} {SHAPE}")
+    dry = tree.pop("dryrun", None) or False
+    if not isinstance(dry, bool):
+        raise Rejected(Reason.SCHEMA, "`dryrun` is true or false.")
+    made = {"feedback_id": feedback_id, "timestamp": now.isoformat(), **_spoken_by(tree, user)}
+    meant = _translated(tree) if "metric_name" in tree else _aimed(tree)
+    return from_builtins(Feedback, meant | {k: v for k, v in made.items() if k not in meant}), dry
+
+
+def _spoken_by(tree: Tree, header: bytes | None) -> Tree:
+    """Whose word it is: `user_id`, `user` or the header `x-user-id`, which may not differ."""
+    told = [tree.pop(name, None) for name in ("user_id", "user")]
+    if not all(each is None or isinstance(each, str) for each in told):
+        raise Rejected(Reason.SCHEMA, "`user_id` is text.")
+    named = {each for each in (*told, text_of(header or b"")) if each}
+    if len(named) > 1:
+        raise Rejected(Reason.SCHEMA, "`user_id`, `user` and `x-user-id` name different users.")
+    return {"user_id": named.pop()} if named else {}
 
 
 def trajectory_of_inference(inference_id: str) -> str | None:

@@ -68,10 +68,16 @@ class EpisodeFrame(msgspec.Struct, frozen=True, kw_only=True):
     """The shares when chance chose its model; empty where it did not."""
     by_user: bool = False
     """Chance chose for its user."""
+    switch: str = ""
+    """The switch of the gateway that chose its model; empty: none."""
     named: bool = False
     """The client asked for this model, so chance had no part in it."""
     withdrawn: str = ""
     """A model that it was to be answered by, and that is withdrawn."""
+    key: str = ""
+    """What the loop knows its client's key by; empty: nobody knows."""
+    many: bool = False
+    """That key may speak for many users."""
     user_id: str | None = None
     task_id: str | None = None
     about: bytes = b"{}"

@@ -5,17 +5,41 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import Any
+
+from upswing.senders import OPERATOR, Holder, Sender
 
 NOBODY = ""
 """Everybody's name where no keys are set."""
 
 
+def sender_of(owner: str) -> Sender:
+    """What is told of whoever asks; where no keys are set, nobody knows."""
+    if owner == NOBODY:
+        return Sender()
+    holder = owner if isinstance(owner, Holder) else Holder.of(owner)
+    return Sender(holder.key_id, many=holder.many, operator=holder.key_id == OPERATOR)
+
+
+def key_told(sender: Sender) -> dict[str, Any]:
+    """The same, as messages carry it."""
+    if not sender.key_id:
+        return {}
+    return {"key": sender.key_id, **({"many": True} if sender.many else {})}
+
+
 class Keys:
     """The clients' keys: those that the gateway was started with, and those that the loop tells of."""
 
-    def __init__(self, names: Mapping[str, str]) -> None:
-        """`names`: key → whose it is; none: everybody who reaches the port may ask."""
-        self._names = {sha256(key.encode()).digest(): name for key, name in names.items()}
+    def __init__(self, names: Mapping[str, str], *, learns: bool = False) -> None:
+        """`names`: key → whose it is; `learns`: the loop will tell of more.
+
+        Without either, everybody who reaches the port may ask.
+        """
+        self._open = not names and not learns
+        self._names = {
+            sha256(key.encode()).digest(): Holder.of(name) for key, name in names.items()
+        }
         self._learnt: Mapping[bytes, str] = {}
 
     def learn(self, names: Mapping[bytes, str]) -> None:
@@ -29,7 +53,10 @@ class Keys:
         >>> keys.owner(b"Bearer sk-1"), keys.owner(b"Bearer sk-2")
         ('ann', None)
         """
-        self._learnt = dict(names)
+        self._learnt = {
+            hashed: name if isinstance(name, Holder) else Holder.of(name)
+            for hashed, name in names.items()
+        }
 
     def owner(self, authorization: bytes | None) -> str | None:
         """The name behind an `Authorization` header; None when it has none.
@@ -37,8 +64,10 @@ class Keys:
         >>> keys = Keys({"sk-1": "ann"})
         >>> keys.owner(b"Bearer sk-1"), keys.owner(b"Bearer sk-2"), keys.owner(None)
         ('ann', None, None)
+        >>> Keys({}).owner(None), Keys({}, learns=True).owner(None)
+        ('', None)
         """
-        if not self._names:
+        if self._open:
             return NOBODY
         if not (given := bearer(authorization)):
             return None

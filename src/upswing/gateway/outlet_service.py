@@ -39,8 +39,8 @@ class Outlet:
         """An answer at one go."""
         self.started = True
         self._client.write(
-            b"%s%s%scontent-length: %d\r\n\r\n%s"
-            % (status_line(status), WHOLE, self._ids(model_id), len(body), body)
+            b"%s%s%s%scontent-length: %d\r\n\r\n%s"
+            % (status_line(status), WHOLE, self._ids(model_id), self._last(), len(body), body)
         )
 
     def refusal(self, status: int, body: bytes, model_id: str, extra: bytes = b"") -> None:
@@ -57,8 +57,9 @@ class Outlet:
     def begin(self, kind: bytes, model_id: str, data: bytes, *, last: bool) -> None:
         """The first piece of an answer that goes on as it comes."""
         self.started = True
-        framing = b"transfer-encoding: chunked\r\n" if self._chunked else b"connection: close\r\n"
-        head = b"HTTP/1.1 200 OK\r\n%s%s%s\r\n" % (kind, framing, self._ids(model_id))
+        framing = b"transfer-encoding: chunked\r\n" if self._chunked else b""
+        ids = self._ids(model_id)
+        head = b"HTTP/1.1 200 OK\r\n%s%s%s%s\r\n" % (kind, framing, ids, self._last())
         self._client.write(head + self._framed(data, last=last))
 
     def send(self, data: bytes, *, last: bool = False) -> None:
@@ -75,6 +76,9 @@ class Outlet:
 
     def abort(self) -> None:
         self._client.abort()
+
+    def _last(self) -> bytes:
+        return b"" if self._keep else b"connection: close\r\n"
 
     def _framed(self, data: bytes, *, last: bool) -> bytes:
         if not self._chunked:

@@ -6,13 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from upswing.errors import Reason
+from upswing.errors import Reason, Rejected
+from upswing.http1.wire import JSON, response, status_line
 
+__all__ = ["JSON", "STATUS_OF", "Kind", "error_body", "error_event", "response", "status_line"]
 Kind = Literal[
     "invalid_request_error", "authentication_error", "permission_error", "not_found_error",
     "rate_limit_error", "upstream_error", "server_error",
 ]  # fmt: skip
-JSON = b"application/json"
 STATUS_OF = {
     Reason.TOO_LARGE: 413,
     Reason.CONFLICT: 409,
@@ -22,23 +23,6 @@ STATUS_OF = {
     Reason.NOT_A_NUMBER: 400,
 }
 """The HTTP status of each reason; the others are 400 to a model's client and 422 to an operator."""
-_PHRASES = {
-    200: "OK", 201: "Created", 202: "Accepted", 400: "Bad Request", 401: "Unauthorized",
-    403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 409: "Conflict",
-    413: "Content Too Large", 415: "Unsupported Media Type", 422: "Unprocessable Content",
-    429: "Too Many Requests", 500: "Internal Server Error", 502: "Bad Gateway",
-    503: "Service Unavailable", 504: "Gateway Timeout",
-}  # fmt: skip
-_LINES = {status: f"HTTP/1.1 {status} {phrase}\r\n".encode() for status, phrase in _PHRASES.items()}
-
-
-def status_line(status: int) -> bytes:
-    r"""How a response begins.
-
-    >>> status_line(200), status_line(299)
-    (b'HTTP/1.1 200 OK\r\n', b'HTTP/1.1 299 Status\r\n')
-    """
-    return _LINES.get(status) or b"HTTP/1.1 %d Status\r\n" % status
 
 
 class _Error(msgspec.Struct):
@@ -49,23 +33,26 @@ class _Error(msgspec.Struct):
 
 
 def error_body(message: str, kind: str, code: str | None = None) -> bytes:
-    """An error as OpenAI writes it.
+    """An error as OpenAI writes it; without a narrower word in `code`, that of its kind.
 
-    >>> error_body("No.", "server_error")
-    b'{"error":{"message":"No.","type":"server_error","param":null,"code":null}}'
+    >>> error_body("No.", "not_found_error")
+    b'{"error":{"message":"No.","type":"not_found_error","param":null,"code":"not_found"}}'
     """
-    return msgspec.json.encode({"error": _Error(message, kind, None, code)})
+    word = code or kind.removesuffix("_error")
+    return msgspec.json.encode({"error": _Error(message, kind, None, word)})
+
+
+def unreadable(error: Exception) -> Rejected:
+    """What is wrong with a body that cannot be read as JSON.
+
+    >>> unreadable(RecursionError("maximum recursion depth exceeded")).reason.value
+    'too_deep'
+    """
+    if isinstance(error, RecursionError):
+        return Rejected(Reason.TOO_DEEP, "The body is nested too deeply.")
+    return Rejected(Reason.MALFORMED, f"The body is not JSON: {error}.")
 
 
 def error_event(message: str, kind: str, code: str | None = None) -> bytes:
     """The end of a stream that went wrong: clients raise the error, and none waits for more."""
     return b"data: %s\n\ndata: [DONE]\n\n" % error_body(message, kind, code)
-
-
-def response(
-    status: int, body: bytes, kind: bytes = JSON, extra: bytes = b"", *, keep: bool = True
-) -> bytes:
-    """A whole HTTP/1.1 response."""
-    return b"%scontent-type: %s\r\ncontent-length: %d\r\n%s%s\r\n%s" % (
-        status_line(status), kind, len(body), extra, b"" if keep else b"connection: close\r\n", body,
-    )  # fmt: skip

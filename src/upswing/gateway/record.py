@@ -17,11 +17,14 @@ import msgspec
 from msgspec import Raw
 
 from upswing.contracts.typed import from_json
+from upswing.dataset.conversation import alike, asked
 from upswing.errors import Reason, Rejected
 from upswing.gateway.answers import Answer, read_answer
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Price
+from upswing.gateway.keys import key_told
 from upswing.gateway.said import FROM_CLIENT
 from upswing.gateway.talk import action_of, instructions_of, observation_of, result_of
+from upswing.senders import Sender
 
 Tree = dict[str, Any]
 
@@ -45,6 +48,8 @@ class _Turn:
     later: Sequence[Tree]
     first: bool
     """Of its chain."""
+    heard_before: Sequence[Tree] = ()
+    """All messages of its request."""
 
 
 def trajectory_of(frame: EpisodeFrame) -> Tree:
@@ -60,19 +65,22 @@ def trajectory_of(frame: EpisodeFrame) -> Tree:
         raise Rejected(Reason.SCHEMA, "No answer of this episode can be read.")
     opening = msgspec.json.decode(requests[0].messages)
     ended = max(turn.heard.at + turn.heard.ms / 1000 for turn in turns)
+    told = _told(turns, requests[0])
+    instructions = instructions_of([m for m in opening if isinstance(m, dict)])
+    rewritten = len(requests) > 1 or not alike(asked(instructions, told), turns[-1].heard_before)
     return {
         "trajectory_id": frame.trajectory_id,
         "session_id": frame.session_id,
         "agent_id": frame.agent_id,
         "start_timestamp": _time(turns[0].heard.at),
         "end_timestamp": _time(ended),
-        "turns": _told(turns, requests[0]),
+        "turns": told,
         "task_context": {
             # Whoever names no task gets a hash of the redacted request at the door.
             "task_id": frame.task_id or frame.trajectory_id,
-            "instructions": instructions_of([m for m in opening if isinstance(m, dict)]),
+            "instructions": instructions,
         },
-        "metadata": _metadata(frame, turns, requests),
+        "metadata": _metadata(frame, turns, requests, rewritten=rewritten),
     }
 
 
@@ -97,7 +105,7 @@ def _turns(chain: ChainFrame, request: _Request) -> list[_Turn]:
         answer = read_answer(heard.answer, stream=heard.stream)
         if answer is not None:
             news, later = messages[before:count], messages[count:end]
-            turns.append(_Turn(heard, answer, news, later, first=before == 0))
+            turns.append(_Turn(heard, answer, news, later, before == 0, messages[:count]))
             before = count
     return turns
 
@@ -131,7 +139,9 @@ def _told(turns: Sequence[_Turn], request: _Request) -> list[Tree]:
     return told
 
 
-def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_Request]) -> Tree:
+def _metadata(
+    frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_Request], *, rewritten: bool
+) -> Tree:
     said = msgspec.json.decode(frame.about)
     outcome = msgspec.json.decode(frame.outcome)
     temperature, top_p, explored = requests[0].temperature, requests[0].top_p, False
@@ -161,7 +171,10 @@ def _metadata(frame: EpisodeFrame, turns: Sequence[_Turn], requests: Sequence[_R
         "gateway": {
             "rollout": frame.rollout, "candidate": frame.candidate, "named": frame.named,
             **({"step": frame.step} if frame.step else {}),
+            **({"switch": frame.switch} if frame.switch else {}),
             **({"unit": "user"} if frame.by_user else {}),
+            **({"rewritten": True} if rewritten else {}),
+            **key_told(Sender(frame.key, many=frame.many)),
             "failures": frame.failures, "known_by": frame.source, "ended_by": frame.ended_by,
         },
         **({"mixed_models": frame.models} if mixed else {}),

@@ -26,6 +26,7 @@ from upswing.errors import Reason, Transient
 from upswing.gateway.book import Book, Episode, Heard
 from upswing.gateway.dead import Refusal
 from upswing.gateway.frames import ChainFrame, EpisodeFrame, HeardFrame, Kept, Price, write_frame
+from upswing.gateway.keys import sender_of
 from upswing.gateway.limits import Limits
 from upswing.gateway.ports import Keeper
 from upswing.gateway.said import FROM_CLIENT, Said, said_of
@@ -177,21 +178,20 @@ class Recorder:
         """What was said of an episode that has ended."""
         return self._said[f"{principal}\0{episode_id}"]
 
-    def user_of(
+    def recorded(
         self, principal: str, episode_id: str | None, trajectory_id: str | None
-    ) -> str | None:
-        """Whose episode this is, among this principal's that are open or ended lately."""
+    ) -> tuple[str, str | None] | None:
+        """With whose key an episode came and its user, if it is open or ended lately; ids are each key's own."""
         if episode_id is not None:
             if (opened := self.book.get(principal, episode_id)) is not None:
-                return opened.user_id
+                return principal, opened.user_id
             ended = self.fate(principal, episode_id)
             trajectory_id = ended.trajectory_id if ended else None
         if trajectory_id is None:
             return None
         if (found := self.book.of_trajectory(trajectory_id)) is not None:
-            return found.user_id if found.principal == principal else None
-        owner, user = self._users.get(trajectory_id, ("", None))
-        return user if owner == principal else None
+            return found.principal, found.user_id
+        return self._users.get(trajectory_id)
 
     async def durable(self, ended: Waiting | Kept, seconds: float) -> Kept | None:
         """What became of it, as soon as that is certain; None when it takes longer."""
@@ -206,7 +206,7 @@ class Recorder:
             return None
 
     def _framed(self, episode: Episode, why: str) -> bytes:
-        offset = self._wall() - self._now()
+        offset, sender = self._wall() - self._now(), sender_of(episode.principal)
         models = {h.model.model_id: h.model for c in episode.chains for h in c.heard}
         chains = [
             ChainFrame(chain.heard[-1].body, [
@@ -217,10 +217,11 @@ class Recorder:
         ]  # fmt: skip
         return write_frame(EpisodeFrame(
             trajectory_id=episode.trajectory_id, episode_id=episode.episode_id,
-            agent_id=episode.agent_id, session_id=episode.session_id, source=episode.source,
+            agent_id=str(episode.agent_id), session_id=episode.session_id, source=episode.source,
             ended_by=why, model_id=episode.chosen, candidate=episode.candidate,
             rollout=episode.rollout, chains=chains, models=episode.models,
-            failures=episode.failures, broken=bool(episode.failed), named=episode.named, step=episode.step, by_user=episode.by_user, withdrawn=episode.withdrawn, user_id=episode.user_id,
+            failures=episode.failures, broken=bool(episode.failed), named=episode.named, switch=episode.switch, step=episode.step, by_user=episode.by_user, withdrawn=episode.withdrawn, user_id=episode.user_id,
+            key=sender.key_id, many=sender.many,
             task_id=episode.task_id, about=_about(episode.about), outcome=msgspec.json.encode(episode.outcome),
             temperature=episode.temperature,
             prices={name: Price(m.prompt_price, m.completion_price) for name, m in models.items()},

@@ -32,8 +32,11 @@ FROM_CLIENT = (
     "purpose", "domain", "segment",
 )  # fmt: skip
 """Keys of the trajectory's metadata that a client may give, with a request or at the end."""
-AT_FIRST = ("domain", "segment")
+AT_FIRST = frozenset({"domain", "segment"})
 """Of these, what counts only with the first request: afterwards it may follow from what the model did."""
+EXCLUDING = frozenset({"is_evaluation", "infra_error", "purpose"})
+"""What keeps an episode out of a canary's evidence: said late by a key that is not trusted to speak for many
+users, it would choose which of a model's episodes count."""
 _COUNTS = "The episode counts as one whose outcome nobody states."
 _ENDED_BY = {
     "idle": " because no request came for long",
@@ -62,6 +65,17 @@ class Said:
     """Hashes of the other things in its metadata."""
     notes: tuple[str, ...] = ()
     """What of it was not understood."""
+
+
+def later(metadata: Mapping[str, Any], *, trusted: bool) -> dict[str, Any]:
+    """What of a close's metadata counts.
+
+    >>> told = {"segment": "eu", "infra_error": True, "scenario_id": "s"}
+    >>> later(told, trusted=True), later(told, trusted=False)
+    ({'infra_error': True, 'scenario_id': 's'}, {'scenario_id': 's'})
+    """
+    late = AT_FIRST if trusted else AT_FIRST | EXCLUDING
+    return {name: told for name, told in metadata.items() if name not in late}
 
 
 def read_end(body: bytes) -> End:

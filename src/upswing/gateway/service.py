@@ -21,7 +21,6 @@ from upswing.config import ExploreConfig, FallbackConfig
 from upswing.errors import Misuse, Transient
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.chat_service import Chat
-from upswing.gateway.client_service import Client, Request, clients_of
 from upswing.gateway.desk_service import Paths, Windows
 from upswing.gateway.ending_service import Endings
 from upswing.gateway.exchange_service import Exchange
@@ -30,21 +29,28 @@ from upswing.gateway.limits import Limits
 from upswing.gateway.metrics import GatewayCollector, Reading
 from upswing.gateway.plan import Plan
 from upswing.gateway.ports import Desk, Keeper, PinBoard
-from upswing.gateway.problems import error_body, response
+from upswing.gateway.problems import Kind, error_body
 from upswing.gateway.recorder_service import Recorder
 from upswing.gateway.tally import Tally
 from upswing.gateway.traffic_service import Traffic
 from upswing.gateway.ways_service import Ways
+from upswing.http1.connection import Connection as Client
+from upswing.http1.port import TICK, Port
+from upswing.http1.request import Admitted, Refusal, Request
 from upswing.together import end, vital
 
 log = logging.getLogger(__name__)
 _CHAT = b"/v1/chat/completions"
 _CHATS = frozenset({_CHAT, b"/chat/completions"})
-_TICK = 0.05
-_BACKLOG = 2048
 _FLUSH_SECONDS = 1.0
 """To record what has ended, even when an answer took all the time there was."""
 _DEFAULT_ALLOWANCE, _DEFAULT_LIMITS = Allowance(), Limits()
+_KINDS: dict[int, Kind] = {429: "rate_limit_error", 503: "server_error"}
+
+
+def _is_chat(request: Request) -> bool:
+    path = request.path
+    return request.method == b"POST" and (path == _CHAT or path.partition(b"?")[0] in _CHATS)
 
 
 class Gateway:
@@ -58,34 +64,33 @@ class Gateway:
         admin_token: str | None = None, backend_keys: Mapping[str, str] | None = None,
         keeper: Keeper | None = None, desk: Desk | None = None, pins: PinBoard | None = None,
         training_url: str | None = None, explore: ExploreConfig | None = None,
-        by_user: bool = False,
+        by_user: bool = False, learns_keys: bool = False,
         fallback: FallbackConfig | None = None,
     ) -> None:  # fmt: skip
         """`draw` gives a number from 0 to 1 by chance; `by_user`: users keep their model between episodes.
 
-        `keys`: a client's key → its name; none: everybody who reaches the port may ask.
+        `keys`: a client's key → its name; `learns_keys`: the loop tells of more. Without either, everybody who
+        reaches the port may ask.
 
         `backend_keys`: the beginning of a server's URL → the key that it wants. `fallback`: who answers
         while the models' own server is away.
         """
         self._limits, self._keeper, self._first_plan = limits, keeper, plan
         self._allowance = allowance
-        self.body_bytes = limits.body_bytes
-        self.clients: set[Client] = set()
-        self._uploads = 0
+        self.port = Port(self, limits, monotonic)
         self.tally = Tally()
         self.traffic = Traffic(allowance, clock, pins, draw=draw, by_user=by_user)
         self._ways = Ways(limits, backend_keys or {})
         self.recorder = Recorder(
             keeper, limits, now=monotonic, wall=lambda: clock().timestamp()
         )  # fmt: skip
-        self.keys = known = Keys(keys or {})
+        self.keys = known = Keys(keys or {}, learns=learns_keys)
         self._chat = Chat(
             limits=limits, allowance=allowance, keys=known, traffic=self.traffic, ways=self._ways,
             recorder=self.recorder, tally=self.tally, new_id=new_id, explore=explore,
             fallback=fallback,
         )  # fmt: skip
-        endings = Endings(self.recorder, keeper, limits, clock=clock, new_id=new_id)
+        endings = Endings(self.recorder, keeper, limits, clock=clock, new_id=new_id, desk=desk)
         self._registry = CollectorRegistry()
         self._registry.register(GatewayCollector(self.tally, self._reading))
         self._paths = Paths(
@@ -99,7 +104,6 @@ class Gateway:
         self._tasks: list[asyncio.Task[None]] = []
         self.failed = asyncio.Event()
         """Set when a part of it is dead that it cannot do without: its process has to end."""
-        self._server: asyncio.Server | None = None
 
     # --- life ------------------------------------------------------------------------------------
 
@@ -111,33 +115,24 @@ class Gateway:
             self.apply(self._first_plan)
         told = self._allowance.told(self.traffic.plan)
         log.info("RL model configuration: %s", told, extra={"action": "rl_configuration"})
-        loop = asyncio.get_running_loop()
-        made = clients_of(self)
         try:
-            self._server = await (
-                loop.create_server(made, sock=listener, backlog=_BACKLOG)
-                if listener
-                else loop.create_server(made, host, port, backlog=_BACKLOG)
-            )
-        except OSError as error:
+            url = await self.port.listen(host, port, listener)
+        except Misuse:
             self.traffic.stop()
-            raise Misuse(f"Port {port} on {host} cannot be used ({error.strerror}).") from None
+            raise
         works = [("tending", self._tend()), *self.recorder.lanes()]
         self._tasks = [vital(work, name=name, broke=self.failed.set) for name, work in works]
-        where = self._server.sockets[0].getsockname()
-        return f"http://{where[0]}:{where[1]}"
+        return url
 
     async def stop(self, seconds: float = 5.0) -> None:
         """Let answers under way end, for so many seconds; record what there is, and go."""
         deadline = monotonic() + seconds
-        if self._server:
-            self._server.close()
+        self.port.close()
         while self._chat.active and monotonic() < deadline:  # noqa: ASYNC110 - it ends by itself
             await asyncio.sleep(0.01)
         await self.recorder.flush(max(_FLUSH_SECONDS, deadline - monotonic()))
         await self._paths.close()
-        for client in list(self.clients):
-            client.abort()
+        self.port.abort()
         await end(self._tasks)
         self.traffic.stop()
         self._ways.close()
@@ -145,7 +140,7 @@ class Gateway:
 
     async def _tend(self) -> None:
         while True:
-            await asyncio.sleep(_TICK)
+            await asyncio.sleep(TICK)
             try:
                 self._look_after(monotonic())
             except Exception:  # whatever broke, the next look must come
@@ -153,11 +148,9 @@ class Gateway:
 
     def _look_after(self, now: float) -> None:
         """What is late, idle or over."""
-        patience, idle = self._limits.client_seconds, self._limits.idle_seconds
         for exchange in [each for each in self._chat.active if each.deadline < now]:
             exchange.late()
-        for client in [each for each in self.clients if each.overdue(now, patience, idle)]:
-            client.abort()
+        self.port.look_after()
         self.recorder.tend()
         self._ways.tidy(now)
 
@@ -170,31 +163,20 @@ class Gateway:
 
     # --- the door --------------------------------------------------------------------------------
 
-    @staticmethod
-    def now() -> float:
-        return monotonic()
-
-    def room_for(self, size: int) -> bool:
-        return self._uploads + size <= self._limits.uploads_bytes
-
-    def held(self, size: int) -> None:
-        self._uploads += size
-
-    def refused(self, word: str) -> None:
-        self.tally.refuse(word)
+    def admit(self, request: Request) -> Admitted | Refusal:
+        return self._chat.admit(request) if _is_chat(request) else self._paths.admit(request)
 
     def take(self, client: Client, request: Request) -> Exchange | None:
-        if len(self.clients) > self._limits.connections:
-            self.tally.refuse("connections")
-            told = error_body("There are too many connections.", "server_error")
-            client.write(response(503, told, extra=b"retry-after: 1\r\n", keep=False))
-            client.finished(keep=False)
-            return None
-        path = request.path
-        if request.method == b"POST" and (path == _CHAT or path.partition(b"?")[0] in _CHATS):
+        if _is_chat(request):
             return self._chat.take(client, request)
         self._paths.take(client, request)
         return None
+
+    def problem(self, status: int, word: str, sentence: str) -> Refusal:
+        self.tally.refuse(word)
+        kind: Kind = _KINDS.get(status, "invalid_request_error")
+        extra = b"retry-after: 1\r\n" if status in _KINDS else b""
+        return Refusal(status, error_body(sentence, kind), extra)
 
     # --- what it tells of itself -----------------------------------------------------------------
 
@@ -202,6 +184,7 @@ class Gateway:
         return {
             "status": "ok" if self.traffic.table else "starting",
             "shares": self.traffic.shares(),
+            **({"alert": alert} if (alert := self.traffic.alert) else {}),
             "lease_seconds": self.traffic.lease_left(),
             "under_way": len(self._chat.active),
             "episodes": len(self.recorder.book),
@@ -209,7 +192,7 @@ class Gateway:
         }
 
     def _models(self) -> dict[str, Any]:
-        models = self.traffic.table.plan.models() if self.traffic.table else ()
+        models = self.traffic.table.models() if self.traffic.table else ()
         about = {"object": "model", "created": 0, "owned_by": "upswing"}
         return {"object": "list", "data": [{"id": model.model_id, **about} for model in models]}
 
@@ -226,7 +209,7 @@ class Gateway:
     def _reading(self) -> Reading:
         recorder, counts = self.recorder, self.recorder.counts
         return Reading(
-            self.traffic.shares(), len(self._chat.active), len(self.clients), len(recorder.book),
+            self.traffic.shares(), len(self._chat.active), len(self.port.crowd), len(recorder.book),
             recorder.book.size + recorder.backlog_bytes, counts.recorded,
             {"lost": counts.lost, "refused": counts.refused, "empty": counts.empty},
             self.traffic.lease_left(),

@@ -7,7 +7,7 @@
 | the loop's key             |              | `AGENTGYM_RL_API_KEY`          | its own                   |
 | the admin's token          |              | `TENSORZERO_ADMIN_TOKEN`       | made at its first start   |
 | clients' keys              |              | `UPSWING_GATEWAY_KEYS`, and an operator's key | made at its first start |
-| keys of models' servers    |              | `UPSWING_BACKEND_KEYS`, `OPENAI_API_KEY`, `WANDB_API_KEY` |    |
+| keys of models' servers    |              | `UPSWING_BACKEND_KEY_*`, `UPSWING_BACKEND_KEYS`, `OPENAI_API_KEY`, `WANDB_API_KEY` | |
 
 Beside those keys, the ones that `upswing keys` makes work here, if the loop is known and its key is
 a gateway's or an operator's. The first that says something counts. A key belongs to the address beside it: the loop's key is never
@@ -21,11 +21,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from upswing.backend_keys import read_backend_keys
 from upswing.errors import Misuse
 from upswing.gateway.allowance import Allowance, read_allowance
+from upswing.senders import CLIENT, OPERATOR
 
-OPERATOR, CLIENT = "operator", "agent"
-"""Whose requests those are that come with the loop's key, or with the data directory's."""
 _GATEWAYS = "gwl_"
 """How a key of scope `gateway` begins: it is for asking the loop, and opens no gateway."""
 SHORTEST = 20
@@ -64,6 +64,11 @@ class Setup:
     """The beginning of a server's URL → the key that it wants."""
     allowance: Allowance
 
+    @property
+    def is_open(self) -> bool:
+        """Nobody tells of any key, so that everybody who reaches the port may ask."""
+        return not self.keys and not (self.loop_url and self.loop_key)
+
 
 def read_setup(told: Told, environment: Mapping[str, str]) -> Setup:
     """The table above, or `Misuse` with what is missing or cannot be understood."""
@@ -88,7 +93,7 @@ def check_address(host: str, setup: Setup) -> None:
             f"TENSORZERO_ADMIN_TOKEN is too weak for a public address: take {SHORTEST} characters "
             "or more, leave it out so that nobody is admin, or listen on 127.0.0.1."
         )
-    if not setup.keys:
+    if setup.is_open:
         raise Misuse(
             "No client's key is set, so everybody who reaches this public address could ask: set "
             "UPSWING_GATEWAY_KEYS, or listen on 127.0.0.1."
@@ -162,6 +167,10 @@ def _keys(told: Told, environment: Mapping[str, str], loop_key: str | None) -> d
     if own := told.secrets.get("gateway_key"):
         keys[own] = CLIENT
     for name, key in _pairs(environment, "UPSWING_GATEWAY_KEYS", "name=key"):
+        if name in {OPERATOR, CLIENT} or name.startswith("key:"):
+            raise Misuse(
+                f"UPSWING_GATEWAY_KEYS cannot call a key {name!r}: that name is the loop's own."
+            )
         if keys.setdefault(key, name) != name:
             raise Misuse(f"UPSWING_GATEWAY_KEYS gives the key of {name} to somebody else too.")
     return keys
@@ -181,7 +190,7 @@ def _backend_keys(environment: Mapping[str, str]) -> dict[str, str]:
                 f"UPSWING_BACKEND_KEYS names {url!r}: a server's URL begins with https://."
             )
         keys[url.rstrip("/") + "/"] = key
-    return keys
+    return keys | read_backend_keys(environment)
 
 
 def _pairs(environment: Mapping[str, str], name: str, form: str) -> list[tuple[str, str]]:

@@ -102,6 +102,9 @@ class Tally:
         key = (model_id, word)
         self.faults[key] = self.faults.get(key, 0) + 1
 
+    def probe(self) -> None:
+        self.outcomes["probe"] = self.outcomes.get("probe", 0) + 1
+
     def refuse(self, word: str) -> None:
         self.refused[word] = self.refused.get(word, 0) + 1
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from upswing.errors import Misuse
+from upswing.errors import Misuse, Transient
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.book import Episode
 from upswing.gateway.plan import Model, Plan, supersedes
@@ -45,6 +45,8 @@ class Traffic:
         self._draw, self._by_user = draw, by_user
         self.plan: Plan | None = None
         self.table: Table | None = None
+        self.trouble = "There is no traffic plan yet."
+        """Why there is no table."""
         self._retired: dict[str, Model] = {}
         self._lapse: asyncio.TimerHandle | None = None
         self._lasts: float | None = None
@@ -70,20 +72,30 @@ class Traffic:
         self._lasts = None if left is None else loop.time() + left
         if left is not None and left > 0:
             self._lapse = loop.call_later(left, self._lapsed)
-        self._set(table_of(plan, self._allowance, leased=left is None or left > 0))
+        self._set(plan, leased=left is None or left > 0)
         return True
 
-    def _set(self, table: Table) -> None:
+    def _set(self, plan: Plan, *, leased: bool) -> None:
         """A renewed lease changes nothing, so seats stay as they are."""
-        if self.table is None or _essence(self.table) != _essence(table):
+        before = self.table
+        try:
+            table = table_of(plan, self._allowance, leased=leased)
+        except Transient as error:
+            if before is not None or str(error) != self.trouble:
+                log.error("%s", error, extra={"action": "alert", "reason": "no_base"})  # noqa: TRY400 - a sentence
+            self.table, self.trouble = None, str(error)
+            return
+        if before is None or _essence(before) != _essence(table):
             self.table = table
             log.info("traffic: %s", shares(table), extra={"action": "traffic"})
+        if table.missing and (before is None or before.missing != table.missing):
+            log.error("%s", table.missing, extra={"action": "alert", "reason": "pin_missing"})
 
     def _lapsed(self) -> None:
         """The controller has not been heard of for a lease."""
         if self.plan is not None:
             log.warning("the lease on the traffic plan is over", extra={"action": "lease_over"})
-            self._set(table_of(self.plan, self._allowance, leased=False))
+            self._set(self.plan, leased=False)
 
     def lease_left(self) -> float | None:
         """Seconds; None for a plan that does not run out."""
@@ -91,6 +103,13 @@ class Traffic:
 
     def shares(self) -> dict[str, float]:
         return shares(self.table) if self.table else {}
+
+    @property
+    def alert(self) -> str:
+        """What a person should hear of; empty: nothing."""
+        if self.table is not None:
+            return self.table.missing
+        return self.trouble if self.plan else ""
 
     def stop(self) -> None:
         if self._lapse is not None:
@@ -130,24 +149,41 @@ class Traffic:
 
     def _drawn(self, table: Table, episode: Episode) -> Choice:
         """Let chance choose: only so is an episode evidence of a rollout."""
-        episode.rollout, episode.step = table.plan.rollout, step_of(table)
         episode.by_user = self._by_user and bool(episode.user_id)
         place = (
             bucket(table.plan.salt, f"{episode.principal}\0{episode.user_id}")
             if episode.by_user
             else self._draw()
         )
-        return self._seated(table, episode, choose(table, place))
+        choice = choose(table, place)
+        episode.switch = choice.switch
+        if not choice.switch:
+            episode.rollout, episode.step = table.plan.rollout, step_of(table)
+        return self._seated(table, episode, choice)
 
     def _named(self, table: Table, episode: Episode, wished: str) -> Choice:
-        choice = stay(table, wished, self._retired)
+        choice = table.named(wished)
+        if choice is None and wished in {episode.model_id, self._pinned(episode)}:
+            choice = stay(table, wished, self._retired)  # chance gave it this one before
         if _mark(table, episode, wished):
             choice = table.baseline
         if choice is None:
             raise Misuse(f"No model here is called {wished!r}; GET /v1/models lists them.")
+        if (
+            table.base is not None
+            and table.is_trained(choice.model)
+            and not self._may(table, episode, choice)
+        ):
+            episode.switch, choice = table.base.switch, table.base
         episode.named = True
         episode.rollout = episode.rollout or table.plan.rollout
         return self._seated(table, episode, choice)
+
+    def _may(self, table: Table, episode: Episode, choice: Choice) -> bool:
+        """A cap holds for models that are asked for by name, too: once drawn, an episode stays as it is."""
+        if episode.switch:
+            return False
+        return choice.model.model_id == episode.model_id or self._draw() < table.most
 
     def _seated(self, table: Table, episode: Episode, choice: Choice) -> Choice:
         name = choice.model.model_id
@@ -165,7 +201,8 @@ class Traffic:
 
 def _essence(table: Table) -> tuple[object, ...]:
     plan = table.plan
-    return plan.rollout, plan.salt, table.candidates, table.baseline, table.withdrawn
+    shares = table.candidates, table.holdback, table.beyond, table.base
+    return plan.rollout, plan.salt, table.baseline, table.withdrawn, shares, table.missing
 
 
 def _mark(table: Table, episode: Episode, model_id: str) -> bool:

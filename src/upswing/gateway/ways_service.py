@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from upswing.backend_keys import key_for
 from upswing.gateway.backend_service import Backend
 from upswing.gateway.limits import Limits
 from upswing.gateway.plan import Model
@@ -49,12 +50,9 @@ class Ways:
         origin = f"{parts.scheme}://{parts.netloc}"
         if origin not in self._backends:
             self._backends[origin] = Backend(origin, self._limits)
-        return Way(model, self._backends[origin], head_for(model, self._key(model.backend)))
-
-    def _key(self, url: str) -> str:
-        whole = url.rstrip("/") + "/"
-        fitting = [prefix for prefix in self._keys if whole.startswith(prefix)]
-        return self._keys[max(fitting, key=len)] if fitting else ""
+        return Way(
+            model, self._backends[origin], head_for(model, key_for(model.backend, self._keys))
+        )
 
 
 def head_for(model: Model, key: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Who is asking, for what, and may they? The ASGI application: find the route, check the key, call.
+"""Who is asking, for what, and may they? Find the route, check the key, and only then read the body.
 
 A route is a value. From the same values come the checks of every request and the OpenAPI document,
 so the document cannot say one thing while the server does another.
@@ -6,10 +6,9 @@ so the document cannot say one thing while the server does another.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -19,10 +18,6 @@ import msgspec
 from upswing.errors import Denied, Misuse, Reason, Rejected, Transient
 
 log = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON = "application/json"
 LINES = "application/x-ndjson"
@@ -56,6 +51,8 @@ class Principal:
 
     key_id: str
     scope: str
+    many: bool = False
+    """It may speak for many users."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +111,30 @@ class FindsKeys(Protocol):
     def find(self, key: str) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that may be made, without its body."""
+
+    route: Route
+    params: dict[str, str]
+    query: dict[str, str]
+    content_type: str
+    principal: Principal | None
+    user_agent: str
+
+    def with_body(self, body: bytes) -> Request:
+        return Request(
+            self.params, self.query, body, self.content_type, self.principal, self.user_agent
+        )
+
+
 class App:
-    """The ASGI application."""
+    """The routes, and who may call them."""
 
     def __init__(self, routes: Sequence[Route], keys: FindsKeys) -> None:
         self.routes = tuple(routes)
+        self.open = not any(route.scopes for route in routes)
+        """Nobody is asked for a key here."""
         self._keys = keys
         self._plain = {route.path: {} for route in routes if "{" not in route.path}  # type: dict[str, dict[str, Route]]
         self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
@@ -129,35 +145,15 @@ class App:
             else:
                 self._plain[route.path][route.method] = route
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        try:
-            response = await self._respond(scope, receive)
-        except asyncio.CancelledError:
-            raise
-        except Exception:
-            log.exception("request failed", extra={"action": "request_failed"})
-            response = problem(500, "internal", "Something of ours broke; the log says what.")
-        headers = list(response.headers)
-        if response.status != 204:  # which has no content, so nothing is said about it
-            headers += [
-                (b"content-type", response.content_type.encode()),
-                (b"content-length", str(len(response.body)).encode()),
-            ]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        await send({"type": "http.response.body", "body": response.body})
-
-    async def _respond(self, scope: Scope, receive: Receive) -> Response:
-        methods, params = self._match(scope)
+    def admit(self, method: str, target: str, headers: Mapping[bytes, bytes]) -> Call | Response:
+        """What is to be done with the body, or an answer for which none is needed."""
+        path, _, query = target.partition("?")
+        methods, params = self._match(path)
         if methods is None:
             return problem(404, "not_found", "There is no such path; GET /openapi.json lists them.")
-        route = methods.get(scope["method"])
+        route = methods.get("GET" if method == "HEAD" else method)
         if route is None:
-            allowed = ", ".join(sorted(methods))
-            refusal = problem(405, "method_not_allowed", f"This path takes {allowed}.")
-            return Response(405, refusal.body, headers=((b"allow", allowed.encode()),))
-        headers = dict(scope["headers"])
+            return _not_taken(method, methods)
         try:
             principal = self._authorise(route, headers)
         except Denied as error:
@@ -166,24 +162,26 @@ class App:
         kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         if route.takes and kind and kind not in route.takes:
             return problem(415, "media_type", f"Send {' or '.join(route.takes)}.")
-        if (body := await _body(receive, headers, route.max_body)) is None:
-            return problem(413, Reason.TOO_LARGE, f"The body may have {route.max_body} bytes.")
-        query = _query(scope["query_string"])
         agent = headers.get(b"user-agent", b"").decode("latin-1")
-        return await _handled(route, Request(params, query, body, kind or JSON, principal, agent))
+        return Call(route, params, _query(query), kind or JSON, principal, agent)
 
-    def _match(self, scope: Scope) -> tuple[dict[str, Route] | None, dict[str, str]]:
-        path = scope["path"]
-        if (methods := self._plain.get(path)) is not None:
+    async def answer(self, call: Call, body: bytes) -> Response:
+        try:
+            return await _handled(call.route, call.with_body(body))
+        except Exception:
+            log.exception("request failed", extra={"action": "request_failed"})
+            return problem(500, "internal", "Something of ours broke; the log says what.")
+
+    def _match(self, path: str) -> tuple[dict[str, Route] | None, dict[str, str]]:
+        if (methods := self._plain.get(unquote(path))) is not None:
             return methods, {}
         # Matched before decoding, so that an encoded slash is part of a name and not of the path.
-        raw = scope.get("raw_path") or path.encode()
         for pattern, methods in self._patterns.values():
-            if found := pattern.match(raw.decode("latin-1").partition("?")[0]):
+            if found := pattern.match(path):
                 return methods, {name: unquote(value) for name, value in found.groupdict().items()}
         return None, {}
 
-    def _authorise(self, route: Route, headers: dict[bytes, bytes]) -> Principal | None:
+    def _authorise(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal | None:
         if not route.scopes:
             return None
         kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
@@ -195,12 +193,15 @@ class App:
         if found is None:
             raise Denied("This key is not known; `upswing keys add` makes one.")
         if found.revoked is not None:
-            raise Denied("This key was revoked; ask an operator for another.")
+            raise Denied(
+                "This key was revoked. An operator makes another with `upswing keys add`; where it was the operator's "
+                "own, the next start of the loop makes one, or takes AGENTGYM_RL_API_KEY."
+            )
         if found.scope not in route.scopes:
             raise Denied(
                 f"This needs a key with scope {' or '.join(sorted(route.scopes))}, not {found.scope}."
             )
-        return Principal(found.key_id, found.scope)
+        return Principal(found.key_id, found.scope, getattr(found, "many", False))
 
 
 async def _handled(route: Route, request: Request) -> Response:
@@ -215,26 +216,16 @@ async def _handled(route: Route, request: Request) -> Response:
         return Response(503, refusal.body, headers=((b"retry-after", b"1"),))
 
 
-async def _body(receive: Receive, headers: dict[bytes, bytes], limit: int) -> bytes | None:
-    """The whole body, or None when it is larger than `limit`."""
-    declared = headers.get(b"content-length", b"0")
-    if not declared.isdigit() or int(declared) > limit:
-        return None
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise asyncio.CancelledError
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            return None
-        parts.append(part)
-        if not message.get("more_body"):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+def _not_taken(method: str, methods: Mapping[str, Route]) -> Response:
+    heads = {"HEAD"} if "GET" in methods else set()
+    allowed = ", ".join(sorted({*methods, *heads, "OPTIONS"}))
+    headers = ((b"allow", allowed.encode()),)
+    if method == "OPTIONS":
+        return Response(204, b"", headers=headers)
+    refusal = problem(405, "method_not_allowed", f"This path takes {allowed}.")
+    return Response(405, refusal.body, headers=headers)
 
 
-def _query(raw: bytes) -> dict[str, str]:
-    pairs = (item.partition("=") for item in raw.decode("latin-1").split("&") if item)
+def _query(raw: str) -> dict[str, str]:
+    pairs = (item.partition("=") for item in raw.split("&") if item)
     return {unquote(key): unquote(value.replace("+", " ")) for key, _, value in pairs}

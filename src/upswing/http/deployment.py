@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from upswing.contracts.backend import ModelOrigin, placed
 from upswing.contracts.typed import from_json
 from upswing.contracts.wire import END
 from upswing.errors import Reason, Rejected
@@ -25,11 +26,18 @@ T = TypeVar("T", bound=Struct)
 
 
 class ModelWish(Struct, frozen=True, forbid_unknown_fields=True):
-    """A model to be known: a checkpoint, or one at the URL of an OpenAI-compatible server."""
+    """A model to be known: a checkpoint, or one at an OpenAI-compatible server."""
 
     model_id: Name
-    base_model: Text
-    checkpoint_path: Text
+    base_model: Text | None = None
+    """What the checkpoint was made from; left out for a `backend`: its name there."""
+    checkpoint_path: Text | None = None
+    backend: Text | None = None
+    """The server's URL, such as `https://gpu.example/v1`; UPSWING_BACKEND_KEY_* has its key."""
+    name: Text | None = None
+    """What that server calls the model; left out: as we do."""
+    probe: bool = True
+    """Whether the server may be asked what it can do."""
 
 
 class TrafficWish(Struct, frozen=True, forbid_unknown_fields=True):
@@ -173,9 +181,9 @@ class Deployment:
 
     async def register(self, request: Request) -> Response:
         wish = _read(request.body, ModelWish)
-        made = await self._controller.register(
-            wish.model_id, wish.base_model, wish.checkpoint_path, _who(request)
-        )
+        origin = ModelOrigin(wish.checkpoint_path, wish.backend, wish.name, wish.probe)
+        base, path = placed(origin, wish.model_id, wish.base_model)
+        made = await self._controller.register(wish.model_id, base, path, _who(request))
         return answer(201, made)
 
     async def models(self, _: Request) -> Response:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import msgspec
 
 from upswing.collect.service import Intake, Outcome
+from upswing.collect.short import completed
 from upswing.collect.steps_service import StepwiseDoor
 from upswing.contracts.feedback import FEEDBACK_RULES, Feedback
 from upswing.contracts.schema import schema
@@ -26,10 +28,12 @@ from upswing.http.app import (
     status_of,
 )
 from upswing.http.openapi import inline
+from upswing.senders import GATEWAY, Sender
 from upswing.together import begin
 
 log = logging.getLogger(__name__)
 AGENT = frozenset({"agent", "operator"})
+CHECKING = frozenset({GATEWAY, "operator"})
 LINES_LIMIT = 64 * 1024 * 1024
 _CHUNK = 128
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
@@ -39,7 +43,7 @@ class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
     """It is durable: it will not be lost, and sending it again changes nothing."""
 
     result: str
-    """`stored`, `known`, `opted_out` or `erased`."""
+    """`stored`, `known`, `opted_out`, `erased`, or `dryrun`: it would be taken."""
     id: str
     trajectory_id: str | None = None
     feedback_id: str | None = None
@@ -76,6 +80,18 @@ _START = {
 }
 
 
+_SPOKEN = {**_TAKEN, 403: ("A key speaks for users whose trajectories it recorded.", Problem)}
+
+
+def _short_feedback() -> dict[str, Any]:
+    """feedback.v1, of which two fields may be left out, and `dryrun`."""
+    whole = inline(schema(Feedback))
+    named = [name for name in whole["required"] if name not in {"feedback_id", "timestamp"}]
+    dry = {"dryrun": {"type": "boolean", "description": "Answer, and keep nothing."}}
+    fields = {**whole["properties"], **dry}
+    return {**whole, "required": named, "properties": fields, **FEEDBACK_RULES}
+
+
 class Doors:
     """The handlers of the agents' endpoints."""
 
@@ -109,35 +125,40 @@ class Doors:
             ),
             Route(
                 "POST", "/v1/feedback", "Say what a user thought of it, also days later.",
-                self.feedback, AGENT, takes={JSON: inline(schema(Feedback)) | FEEDBACK_RULES}, answers=_TAKEN,
-                max_body=most,
+                self.feedback, AGENT, takes={JSON: _short_feedback()}, answers=_SPOKEN, max_body=most,
+            ),
+            Route(
+                "POST", "/v1/feedback/check", "Would this word be taken? A gateway asks before it says yes.",
+                self.check_feedback, CHECKING, takes={JSON: _short_feedback()}, answers=_SPOKEN, max_body=most,
             ),
         ]  # fmt: skip
 
     async def trajectories(self, request: Request) -> Response:
         door = "sdk" if request.user_agent.startswith("upswing-sdk") else "http"
         if request.content_type == LINES:
-            return await self._lines(request.body, door)
-        return reply(await self._take(request.body, door))
+            return await self._lines(request.body, door, sender_of(request))
+        return reply(await self._take(request.body, door, sender_of(request)))
 
-    async def _take(self, raw: bytes, door: str) -> Outcome:
-        return await self._intake.trajectory(raw, door=door, subject="/v1/trajectories")
+    async def _take(self, raw: bytes, door: str, sender: Sender) -> Outcome:
+        return await self._intake.trajectory(
+            raw, door=door, subject="/v1/trajectories", sender=sender
+        )
 
-    async def _lines(self, body: bytes, door: str) -> Response:
+    async def _lines(self, body: bytes, door: str, sender: Sender) -> Response:
         lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
         results: list[LineResult] = []
         for place in range(0, len(lines), _CHUNK):
             tasks = []
             for number, line in lines[place : place + _CHUNK]:
-                tasks.append(begin(self._line(number, line, door)))
+                tasks.append(begin(self._line(number, line, door, sender)))
                 await asyncio.sleep(0)  # lets other requests in between
             results += await asyncio.gather(*tasks)
         status = 202 if all(result.status == 202 for result in results) else 207
         return Response(status, msgspec.json.Encoder().encode_lines(results), LINES)
 
-    async def _line(self, number: int, line: bytes, door: str) -> LineResult:
+    async def _line(self, number: int, line: bytes, door: str, sender: Sender) -> LineResult:
         try:
-            outcome = await self._take(line, door)
+            outcome = await self._take(line, door, sender)
         except UpswingError:
             raise
         except Exception:
@@ -149,8 +170,7 @@ class Doors:
         return LineResult(number, 202, outcome.word, outcome.id, outcome.note or None)
 
     async def start(self, request: Request) -> Response:
-        who = request.principal
-        return reply(await self._steps.start(request.body, who.key_id if who else None))
+        return reply(await self._steps.start(request.body, sender_of(request)))
 
     async def step(self, request: Request) -> Response:
         return reply(
@@ -167,15 +187,34 @@ class Doors:
         )
 
     async def feedback(self, request: Request) -> Response:
-        who = request.principal
+        sender = sender_of(request)
+        whole, dry = completed(request.body, key=sender.key_id, now=self._intake.now())
         outcome = await self._intake.feedback(
-            request.body,
+            whole,
+            dry=dry,
             door="http",
             subject="/v1/feedback",
-            principal=who.key_id if who else "unknown",
-            trusted=who is not None and who.scope == "operator",
+            principal=sender.key_id,
+            trusted=sender.operator,
+            many=sender.many,
         )
         return reply(outcome, name="feedback_id")
+
+    async def check_feedback(self, request: Request) -> Response:
+        whole, _ = completed(request.body, key=GATEWAY, now=self._intake.now())
+        outcome = await self._intake.feedback(
+            whole, dry=True, door=GATEWAY, principal=GATEWAY, many=True
+        )
+        return reply(outcome, name="feedback_id")
+
+
+def sender_of(request: Request) -> Sender:
+    """Whose key it is: an operator's speaks for all, a trusted one for many users."""
+    who = request.principal
+    if who is None:
+        return Sender("unknown", many=False)
+    operator = who.scope == "operator"
+    return Sender(who.key_id, many=operator or who.many, operator=operator)
 
 
 def _speaks(request: Request) -> str | None:

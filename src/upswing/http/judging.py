@@ -35,6 +35,12 @@ class GroupList(msgspec.Struct, frozen=True):
     groups: list[JudgedGroup]
 
 
+class Retried(msgspec.Struct, frozen=True):
+    """How many groups are asked about again."""
+
+    groups: int
+
+
 class RewardStore(Protocol):
     async def newest(self, trajectory_id: str) -> Reward | None: ...
 
@@ -43,6 +49,8 @@ class RewardStore(Protocol):
 
 class OutcomeStore(Protocol):
     async def put(self, outcome: Outcome, now: datetime) -> Taken: ...
+
+    async def ask_again(self, now: datetime) -> int: ...
 
     async def verdicts(self, limit: int = 100) -> list[JudgedGroup]: ...
 
@@ -93,6 +101,8 @@ class Judging:
                   query=query, answers={200: ("They.", {"type": "object"}), 422: ("A number is wrong.", Problem)}),
             Route("GET", "/v1/judgements", "What the judge said of groups, and what it cost.", self.judgements, READER,
                   answers={200: ("They.", GroupList)}),
+            Route("POST", "/v1/judgements/retry", "Ask the judge again about groups that could not be judged.",
+                  self.retry, OPERATOR, answers={200: ("How many.", Retried)}),
             Route("POST", "/v1/outcomes", "Say what really happened in a window.", self.outcome, OPERATOR,
                   takes={JSON: inline(msgspec.json.schema(Outcome))}, answers={202: ("Durable.", OutcomeTaken), **bad}),
         ]  # fmt: skip
@@ -115,6 +125,9 @@ class Judging:
 
     async def judgements(self, _: Request) -> Response:
         return answer(200, GroupList(await self._outcomes.verdicts()))
+
+    async def retry(self, _: Request) -> Response:
+        return answer(200, Retried(await self._outcomes.ask_again(self._clock())))
 
     async def outcome(self, request: Request) -> Response:
         told = msgspec.to_builtins(decode(Outcome, request.body))

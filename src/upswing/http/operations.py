@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from upswing import __version__
-from upswing.adapters.sql.keys import OPERATOR_ID, Keys
+from upswing.adapters.sql.keys import OPERATOR_ID, ApiKey, Keys
 from upswing.adapters.sql.users import Users
 from upswing.collect.service import STAGE as COLLECT
 from upswing.collect.service import Intake
@@ -25,6 +26,7 @@ from upswing.ports import Buried, StoredTrajectory, Taken
 from upswing.redact import Redactor
 from upswing.redact.identity import identity
 from upswing.reward.service import STAGE as REWARD
+from upswing.senders import CLIENT, Sender
 
 OPERATOR = frozenset({"operator"})
 READER = frozenset({"reader", "operator"})
@@ -35,6 +37,8 @@ SCOPES = ("agent", "operator", "reader", GATEWAY)
 ASKING = frozenset({"agent", "operator"})
 """Whose keys open a gateway."""
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
+_OWN_NAMES = (OPERATOR_ID, CLIENT)
+"""What gateways call the installation's own keys."""
 _NOT_FOUND = {404: ("There is no such thing.", Problem)}
 
 
@@ -42,9 +46,11 @@ class Health(msgspec.Struct, frozen=True):
     """Is it alive, and what does it reach?"""
 
     status: str
-    """`ok`, or `degraded` while the bus is away (the HTTP door goes on)."""
+    """`ok`, or `degraded` while the bus is away (the HTTP door goes on) or nothing can be stored."""
     version: str
     bus: bool
+    trouble: str | None = None
+    """Why nothing can be stored, or soon cannot: the disk is full, say."""
 
 
 class NewKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,6 +58,8 @@ class NewKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     scope: str
+    trusted: bool = False
+    """To speak for many users."""
 
 
 class MadeKey(msgspec.Struct, frozen=True):
@@ -71,6 +79,8 @@ class KeyInfo(msgspec.Struct, frozen=True):
     scope: str
     created: datetime
     revoked: datetime | None
+    trusted: bool = False
+    """To speak for many users."""
 
 
 class KeyList(msgspec.Struct, frozen=True):
@@ -81,8 +91,12 @@ class KeyHash(msgspec.Struct, frozen=True):
     """A key that may ask models, as a gateway knows it."""
 
     name: str
+    """Of no other that works."""
     sha256: str
     """In hexadecimal digits."""
+    key_id: str = ""
+    trusted: bool = False
+    """To speak for many users."""
 
 
 class KeyHashes(msgspec.Struct, frozen=True):
@@ -133,6 +147,10 @@ class Store(Protocol):
     async def mark_replayed(self, dead_id: str, now: datetime) -> None: ...
 
 
+_REPLAYED = Sender("replay", many=False)
+"""Of what nobody knows whose key it came with."""
+
+
 class Operations:
     """The handlers of the operator's endpoints."""
 
@@ -150,7 +168,9 @@ class Operations:
         clock: Callable[[], datetime],
         new_key: Callable[[], tuple[str, str]],
         score_again: Callable[[str], Awaitable[bool]] | None = None,
+        trouble: Callable[[], str | None] = lambda: None,
     ) -> None:
+        self._trouble = trouble
         self._score_again = score_again
         self._store = store
         self._keys = keys
@@ -201,8 +221,9 @@ class Operations:
         ]  # fmt: skip
 
     async def health(self, _: Request) -> Response:
-        bus = self._bus_connected()
-        return answer(200, Health("ok" if bus else "degraded", __version__, bus))
+        bus, trouble = self._bus_connected(), self._trouble()
+        status = "ok" if bus and trouble is None else "degraded"
+        return answer(200, Health(status, __version__, bus, trouble))
 
     async def metrics(self, _: Request) -> Response:
         return Response(200, generate_latest(self._registry), CONTENT_TYPE_LATEST)
@@ -242,15 +263,16 @@ class Operations:
             )
         if buried.stage != COLLECT:
             raise Rejected(Reason.SCHEMA, _elsewhere(buried))
-        raw = payload.encode()
+        raw, sender = payload.encode(), buried.sender if buried.sender.key_id else _REPLAYED
         if (
             buried.letter.subject in {FEEDBACK, GATEWAY_FEEDBACK, "/v1/feedback"}
             or table == FEEDBACKS
         ):
-            principal = request.principal.key_id if request.principal else "replay"
-            outcome = await self._intake.feedback(raw, door="replay", principal=principal)
+            outcome = await self._intake.feedback(
+                raw, door="replay", principal=sender.key_id, many=sender.many
+            )
         else:
-            outcome = await self._intake.trajectory(raw, door="replay")
+            outcome = await self._intake.trajectory(raw, door="replay", sender=sender)
         if outcome.taken:
             await self._store.mark_replayed(str(buried.letter.dead_id), self._clock())
         return reply(outcome)
@@ -263,17 +285,18 @@ class Operations:
 
     async def keys(self, _: Request) -> Response:
         found = [
-            KeyInfo(key.key_id, key.name, key.scope, key.created, key.revoked)
+            KeyInfo(key.key_id, key.name, key.scope, key.created, key.revoked, _trusted(key))
             for key in self._keys.list()
         ]
         return answer(200, KeyList(found))
 
     async def key_hashes(self, _: Request) -> Response:
         await self._keys.load()
+        asking = {each: key for each, key in self._keys.working().items() if key.scope in ASKING}
+        names = Counter(key.name for key in asking.values()) + Counter(_OWN_NAMES)
         found = [
-            KeyHash("operator" if key.key_id == OPERATOR_ID else key.name, hashed.hex())
-            for hashed, key in self._keys.working().items()
-            if key.scope in ASKING
+            KeyHash(_told_name(key, names), hashed.hex(), key.key_id, _trusted(key))
+            for hashed, key in asking.items()
         ]
         return answer(200, KeyHashes(found))
 
@@ -293,7 +316,7 @@ class Operations:
         if wish.scope == GATEWAY:  # a gateway does not take its own key for a client's
             key = GATEWAY_PREFIX + key.removeprefix("up_")
         name = self._redactor.text(wish.name).value
-        await self._keys.add(key_id, name, wish.scope, key, self._clock())
+        await self._keys.add(key_id, name, wish.scope, key, self._clock(), many=wish.trusted)
         return answer(201, MadeKey(key_id, name, wish.scope, key))
 
     async def revoke(self, request: Request) -> Response:
@@ -339,10 +362,22 @@ _NEW_KEY: dict[str, Any] = {
     "properties": {
         "name": {"type": "string", "minLength": 1, "maxLength": 100},
         "scope": {"enum": list(SCOPES)},
+        "trusted": {"type": "boolean"},
     },
     "required": ["name", "scope"],
     "additionalProperties": False,
 }
+
+
+def _trusted(key: ApiKey) -> bool:
+    return key.many or key.scope == "operator"
+
+
+def _told_name(key: ApiKey, names: Counter[str]) -> str:
+    """By which gateways know it: two that are called alike have nothing in common."""
+    if key.key_id == OPERATOR_ID:
+        return OPERATOR_ID
+    return key.name if names[key.name] == 1 else f"{key.name} ({key.key_id})"
 
 
 def _elsewhere(buried: Buried) -> str:

@@ -47,6 +47,9 @@ from upswing.trigger.inputs import Manual
 from upswing.trigger.ready import Minimums, Readiness, readiness
 from upswing.trigger.service import Trigger
 
+_PROVED = frozenset({"passed", "canary", "deployed", "retired"})
+"""States of models whose validation passed, and that were not taken back since."""
+
 
 class JobStore(Protocol):
     async def list(
@@ -202,7 +205,7 @@ class Training:
                     "lastCompleted": done[0].ended if done else None,
                 },
                 "models": {
-                    "latest": models[0].model_id if models else None,
+                    "latest": next((row.model_id for row in models if _proved(row)), None),
                     "deployed": sum(model.deployed is not None for model in models),
                 },
             },
@@ -287,3 +290,8 @@ def _number(request: Request, name: str, usual: int) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= 1000:
         raise Rejected(Reason.SCHEMA, f"`{name}` is a number from 1 to 1000.")
     return int(text)
+
+
+def _proved(row: ModelRow) -> bool:
+    """Training made it, and validation passed it; what somebody registered was trained elsewhere."""
+    return row.state in _PROVED and not row.job_id.startswith("registered-")

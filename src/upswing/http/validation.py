@@ -151,7 +151,7 @@ class Validation:
         against = wish.against or await self._current()
         if against is None:
             raise Rejected(Reason.SCHEMA, "No model answers now: say which one with `against`.")
-        await self._proving.suites(wish.suites)
+        await self._proving.suites(wish.suites, wish.model_id)
         await self._there(wish.model_id, against)
         row = await self._proving.start(wish.model_id, against, wish.suites)
         return answer(202, ValidationStarted(row.run_id, row.candidate, row.against, row.suites))

@@ -97,7 +97,10 @@ def context(
         kind=kind,
         pattern=f"{edge}(?i:{'|'.join(words)}){gap}(?P<v>{value})(?![A-Za-z0-9])",
         anchors=tuple(
-            Anchor(w, follow, 0 if follow else len(w), len(w) + 40, caseless=True) for w in words
+            Anchor(
+                w, follow, 0 if follow else len(w), len(w) + 80, caseless=True, late=bool(follow)
+            )
+            for w in words
         ),
         validator=validator,
         priority=priority,

@@ -56,7 +56,7 @@ def card(value: str) -> bool:
 
 
 def iban(value: str) -> bool:
-    plain = value.replace(" ", "").upper()
+    plain = re.sub(r"[^A-Za-z0-9]", "", value).upper()
     if not 15 <= len(plain) <= 34:
         return False
     return int("".join(str(int(ch, 36)) for ch in plain[4:] + plain[:4])) % 97 == 1
@@ -153,3 +153,44 @@ def phone(value: str) -> bool:
     plain = digits(value)
     steps = {b - a for a, b in pairwise(plain[-7:])}
     return 8 <= len(plain) <= 15 and len(set(plain)) > 3 and steps != {1}
+
+
+def ahv(value: str) -> bool:
+    """The number of the Swiss old-age insurance: thirteen digits, the last one as in EAN-13."""
+    d = digits(value)
+    return len(d) == 13 and _weighted(d, (1, 3) * 6 + (1,)) % 10 == 0
+
+
+def _cross(numbers: list[int], weights: tuple[int, ...]) -> int:
+    products = (n * w for n, w in zip(numbers, weights, strict=False))
+    return sum(p // 10 + p % 10 for p in products)
+
+
+def de_insurance(value: str) -> bool:
+    """German pension insurance: area, birth date, letter, serial, check digit.
+
+    >>> de_insurance("15 070649 C 103")
+    True
+    """
+    plain = re.sub(r"[^A-Za-z0-9]", "", value).upper()
+    if not re.fullmatch(r"[0-9]{8}[A-Z][0-9]{3}", plain):
+        return False
+    numbers = [int(n) for n in plain[:8] + f"{ord(plain[8]) - 64:02d}" + plain[9:11]]
+    return _cross(numbers, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1)) % 10 == int(plain[11])
+
+
+def de_health(value: str) -> bool:
+    """German health insurance: a letter, eight digits, a check digit."""
+    plain = value.replace(" ", "").upper()
+    if not re.fullmatch(r"[A-Z][0-9]{9}", plain):
+        return False
+    numbers = [int(n) for n in f"{ord(plain[0]) - 64:02d}" + plain[1:9]]
+    return _cross(numbers, (1, 2) * 5) % 10 == int(plain[9])
+
+
+def at_insurance(value: str) -> bool:
+    """Austrian social insurance: serial, check digit, birth date."""
+    d = digits(value)
+    if len(d) != 10:
+        return False
+    return _weighted(d[:3] + d[4:], (3, 7, 9, 5, 8, 4, 2, 1, 6)) % 11 == d[3]

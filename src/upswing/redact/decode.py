@@ -10,14 +10,20 @@ from __future__ import annotations
 import binascii
 import html
 import re
+from codecs import encode
 from collections import Counter
 from functools import lru_cache
 
+from . import disguise
 from .fold import HIDDEN
 from .layer import WHOLE, Builder, Chunk, Layer
 
 _B64 = re.compile(r"[A-Za-z0-9+/_\-]*")
 _HEX = re.compile(r"[0-9a-fA-F]*")
+_HEX_DIGITS = re.compile("[0-9a-fA-F]+")
+_HEX_LINE = 32
+_HEX_ABOVE = re.compile(r"[ \t]{0,8}\n\r?[0-9a-fA-F]{32,120}(?![0-9a-zA-Z_\-])")
+_HEX_BELOW = re.compile(r"\r?\n[ \t]{0,8}(?:[0-9a-fA-F]{2}){1,60}(?![0-9a-zA-Z_\-])")
 _SPACED = re.compile(r"[0-9a-fA-F :,x\-]*")
 _PAIR = re.compile(r"(?:0x)?([0-9a-fA-F]{2})")
 _BREAK = r"(?:\r?\n|(?:\\{1,3}r)?\\{1,3}n)[ \t]{0,8}"
@@ -27,7 +33,6 @@ _WRAPPED = re.compile(
     rf"[A-Za-z0-9+/_\-]{{16,}}+(?:{_BREAK}[A-Za-z0-9+/_\-]{{16,}}+)*+(?:{_BREAK}[A-Za-z0-9+/_\-]+)?={{0,2}}"
     r"|[A-Za-z0-9+/_\-]+={0,2}"
 )
-_PRINTABLE = re.compile(rb"[\t\n\r -~]{8,}")
 _URL_SAFE = str.maketrans("-_", "+/")
 _UNIT = re.compile(
     r"(?=[%\\&\"'\x1b])(?:(?P<percent>(?:%[0-9a-fA-F]{2})+)|(?P<u>(?:\\u[0-9a-fA-F]{4})+)|(?P<x>(?:\\x[0-9a-fA-F]{2})+)"
@@ -38,10 +43,21 @@ _UNIT = re.compile(
 )
 _STRIDES = {"u": (6, 2, 16), "x": (4, 2, 16), "U": (10, 2, 16), "o": (4, 1, 8)}
 """Characters per escape, those before its digits, and their base."""
-_FORMS = {name: name for name in ("percent", "entity", "concat", "ansi")}
+_FORMS = {name: name for name in ("percent", "entity", "concat", "ansi", "quoted")} | {
+    "soft": "quoted"
+}
 _BEFORE, _AFTER = 400, 800
 """Characters around an escape that are read with it."""
 _MOST_UNITS = 16_384
+_MOST_UNPACKED = 1 << 20
+"""Characters that all compressed parts of a layer may hold together."""
+_QUOTED = re.compile(
+    r"(?P<quoted>(?:=[0-9A-F]{2}){2,}|=3D(?=[A-Za-z0-9])|=(?:40|2D|5F)(?=[A-Za-z]))|(?P<soft>=\r?\n)"
+)
+_TURN_BEFORE, _TURN_AFTER = 64, 400
+_SPREAD = re.compile(
+    r"\S(?:([ .\-])\S(?=\1|[\s\"'`,;)<\x00]|$)(?:\1\S(?=\1|[\s\"'`,;)<\x00]|$))*+)?(?:[ ]{2,3}\S(?:\1\S(?=\1|[\s\"'`,;)<\x00]|$))++)*+"
+)
 
 
 class Dense(Exception):
@@ -54,10 +70,14 @@ class Dense(Exception):
 
 def decode(layer: Layer, marks: dict[str, list[int]], into: Builder) -> None:
     """Add to `into` everything that the marked places of `layer` may stand for."""
-    _runs(layer, marks.get("base64", []), "base64", into)
-    _runs(layer, marks.get("hex", []), "hex", into)
-    _runs(layer, marks.get("hex-spaced", []), "hex-spaced", into)
-    _regions(layer, marks.get("units", []), into)
+    for name in _FINDERS:
+        if name in marks:
+            _runs(layer, marks[name], name, into)
+    _regions(layer, marks.get("units", []), into, _UNIT)
+    _regions(layer, marks.get("quoted", []), into, _QUOTED)
+    _turned(layer, marks.get("rot13", []), into)
+    _spread(layer, marks.get("spaced", []), into)
+    _dumps(layer, marks.get("dump", []), into)
     if HIDDEN in layer.text:
         _visible(layer, into)
 
@@ -67,7 +87,7 @@ def _form(layer: Layer, piece: int, form: str) -> str:
 
 
 def _runs(layer: Layer, marks: list[int], name: str, into: Builder) -> None:
-    done = -1
+    done, unpacked = -1, 0
     for mark in marks:
         if mark < done:
             continue
@@ -78,6 +98,9 @@ def _runs(layer: Layer, marks: list[int], name: str, into: Builder) -> None:
         start, end, texts = _FINDERS[name](layer.text, mark, floor, roof)
         done = max(end, mark + 1)
         form = _form(layer, piece, name.partition("-")[0])
+        unpacked += sum(map(len, texts)) if name == "packed" else 0
+        if unpacked > _MOST_UNPACKED:
+            raise Dense(mark)
         for text in texts:
             into.add([Chunk(text, start, end, WHOLE)], form, split=layer.split[piece])
 
@@ -126,38 +149,41 @@ def _unbase64(body: str) -> list[str]:
     for phase in range(4):
         part = body[phase : len(body) - ((len(body) - phase) % 4 == 1)]
         data = binascii.a2b_base64(part + "=" * (-len(part) % 4))
-        found, clean = texts_of(data)
+        found, clean = _texts(data)
         if clean:
             return found
         texts += found
     return texts
 
 
-def texts_of(data: bytes) -> tuple[list[str], bool]:
-    """The readable parts of some bytes, and whether they are readable as a whole."""
-    if data.count(0) * 3 > len(data):
-        data = data.replace(b"\0", b"")  # UTF-16 of ASCII text
-    parts = _PRINTABLE.findall(data)
-    if not parts:
-        return [], False
-    try:
-        whole = data.decode()
-    except UnicodeDecodeError:
-        return [part.decode("ascii") for part in parts], False
-    return [whole], True
+def _texts(data: bytes) -> tuple[list[str], bool]:
+    if data[:2] == b"\x1f\x8b" and (texts := disguise.unpack(data)):
+        return texts, True
+    return disguise.readable(data)
 
 
 def _hex(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
-    start = _back(text, mark, floor, _HEX)
-    end = _HEX.match(text, mark, roof).end()  # type: ignore[union-attr]
-    texts: list[str] = []
+    start, end = _hex_lines(text, mark, floor, roof)
+    digits, texts = "".join(_HEX_DIGITS.findall(text, start, end)), []
     for phase in (0, 1):
-        size = (end - start - phase) // 2 * 2
-        found, clean = texts_of(bytes.fromhex(text[start + phase : start + phase + size]))
+        size = (len(digits) - phase) // 2 * 2
+        found, clean = _texts(bytes.fromhex(digits[phase : phase + size]))
         texts += found
         if clean:
             break
     return start, end, texts
+
+
+def _hex_lines(text: str, mark: int, floor: int, roof: int) -> tuple[int, int]:
+    """The run around `mark`, over the line breaks of a plain dump (`xxd -p`)."""
+    start = _back(text, mark, floor, _HEX)
+    while gap := _HEX_ABOVE.match(text[max(floor, start - 136) : start][::-1]):
+        start -= gap.end()
+    end = _HEX.match(text, mark, roof).end()  # type: ignore[union-attr]
+    if end - start >= _HEX_LINE:
+        while below := _HEX_BELOW.match(text, end, roof):
+            end = below.end()
+    return start, end
 
 
 def _spaced(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
@@ -167,13 +193,17 @@ def _spaced(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list
     start = first.start() if first else start
     while last > start and text[last - 1] in " :,x-":
         last -= 1
-    return start, last, texts_of(bytes.fromhex("".join(_PAIR.findall(text, start, last))))[0]
+    return start, last, _texts(bytes.fromhex("".join(_PAIR.findall(text, start, last))))[0]
 
 
-_FINDERS = {"base64": _base64, "hex": _hex, "hex-spaced": _spaced}
+_FINDERS = {
+    "base64": _base64, "hex": _hex, "hex-spaced": _spaced, "base32": disguise.base32,
+    "base85": disguise.base85, "ascii85": disguise.ascii85, "reversed": disguise.reversed_,
+    "packed": disguise.packed,
+}  # fmt: skip
 
 
-def _regions(layer: Layer, marks: list[int], into: Builder) -> None:
+def _regions(layer: Layer, marks: list[int], into: Builder, units: re.Pattern[str]) -> None:
     """Unescape the surroundings of the marks, each region once."""
     i = 0
     while i < len(marks):
@@ -184,12 +214,14 @@ def _regions(layer: Layer, marks: list[int], into: Builder) -> None:
             i += 1
         high = min(roof, marks[i] + _AFTER)
         i += 1
-        chunks, form = unescape(layer.text, low, high)
-        if len(chunks) > 1:
+        chunks, form = unescape(layer.text, low, high, units)
+        if len(chunks) > 1 or chunks[0].stride != 1:
             into.add(chunks, _form(layer, piece, form), split=layer.split[piece])
 
 
-def unescape(text: str, low: int, high: int) -> tuple[list[Chunk], str]:
+def unescape(
+    text: str, low: int, high: int, units: re.Pattern[str] = _UNIT
+) -> tuple[list[Chunk], str]:
     """One level of escapes undone; chunks know where they came from.
 
     >>> chunks, form = unescape("a%40b", 0, 5)
@@ -199,7 +231,7 @@ def unescape(text: str, low: int, high: int) -> tuple[list[Chunk], str]:
     chunks: list[Chunk] = []
     forms: Counter[str] = Counter()
     at = low
-    for match in _UNIT.finditer(text, low, high):
+    for match in units.finditer(text, low, high):
         if len(chunks) > _MOST_UNITS + (high - low) // 16:
             raise Dense(low)
         if match.start() > at:
@@ -215,8 +247,8 @@ def unescape(text: str, low: int, high: int) -> tuple[list[Chunk], str]:
 
 def _unit(match: re.Match[str], name: str) -> Chunk:
     unit, start, end = match.group(), match.start(), match.end()
-    if name == "percent":
-        return Chunk(bytes.fromhex(unit.replace("%", "")).decode("latin-1"), start, end, 3)
+    if name in ("percent", "quoted"):
+        return Chunk(bytes.fromhex(unit.replace(unit[0], "")).decode("latin-1"), start, end, 3)
     if name in _STRIDES:
         stride, skip, base = _STRIDES[name]
         codes = (unit[i + skip : i + stride] for i in range(0, len(unit), stride))
@@ -249,3 +281,72 @@ def _visible(layer: Layer, into: Builder) -> None:
             start += len(part) + 1
         into.add(chunks, _form(layer, piece, "unicode"), split=layer.split[piece])
         at = layer.text.find(HIDDEN, end)
+
+
+def _turned(layer: Layer, marks: list[int], into: Builder) -> None:
+    """The line around each mark with its letters turned by thirteen."""
+    done = -1
+    for mark in marks:
+        piece = layer.piece(mark)
+        floor, roof = layer.starts[piece], layer.ends[piece]
+        if mark < done or not floor <= mark < roof:
+            continue
+        low = max(layer.text.rfind("\n", floor, mark) + 1, floor, mark - _TURN_BEFORE)
+        done = min(roof, mark + _TURN_AFTER)
+        text = encode(layer.text[low:done], "rot13")
+        into.add([Chunk(text, low, done)], _form(layer, piece, "rot13"), split=layer.split[piece])
+
+
+def _spread(layer: Layer, marks: list[int], into: Builder) -> None:
+    """Letters that stand apart, closed up; wider gaps are spaces."""
+    done = -1
+    for mark in marks:
+        piece = layer.piece(mark)
+        floor, roof = layer.starts[piece], layer.ends[piece]
+        if mark < done or not floor <= mark < roof:
+            continue
+        at = _first_of_spread(layer.text, mark, floor)
+        run = _SPREAD.match(layer.text, at, roof)
+        done = run.end() if run else mark + 1
+        if run and run.group(1):
+            chunks, forms = _closed_up(layer.text, at, done, run.group(1)), "spaced"
+            into.add(chunks, _form(layer, piece, forms), split=layer.split[piece])
+
+
+def _first_of_spread(text: str, mark: int, floor: int) -> int:
+    """The first of the single characters around `mark`; a word before them is none of them."""
+    sign = text[mark - 1] if not text[mark - 1].isalnum() else text[mark + 1 : mark + 2]
+    at = mark
+    while at - 2 >= floor and text[at - 1] == sign and not text[at - 2].isspace():
+        if at - 3 >= floor and text[at - 3].isalnum():
+            break
+        at -= 2
+    return at
+
+
+def _closed_up(text: str, at: int, end: int, sign: str) -> list[Chunk]:
+    chunks = []
+    while at < end:
+        stop = at + 1
+        while stop < end and text[stop] == sign and stop + 1 < end and text[stop + 1] != " ":
+            stop += 2
+        chunks.append(Chunk(text[at:stop:2], at, stop, 2))
+        at = stop
+        while at < end and text[at] == " ":
+            at += 1
+        if at < end:
+            chunks.append(Chunk(" ", stop, at, WHOLE))
+    return chunks
+
+
+def _dumps(layer: Layer, marks: list[int], into: Builder) -> None:
+    done = -1
+    for mark in marks:
+        piece = layer.piece(mark)
+        floor, roof = layer.starts[piece], layer.ends[piece]
+        if mark < done or not floor <= mark < roof:
+            continue
+        done, lines = disguise.dump_lines(layer.text, mark, floor, roof)
+        chunks = [Chunk(text, start, end, WHOLE) for start, end, text in lines if text]
+        if chunks:
+            into.add(chunks, _form(layer, piece, "hexdump"), split=layer.split[piece])

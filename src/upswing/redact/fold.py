@@ -1,17 +1,25 @@
 """Which characters only look like others, and which cannot be seen at all?
 
 Folding keeps positions: every character becomes exactly one. A look-alike becomes the ASCII
-character it resembles, an invisible one becomes DEL, everything else stays.
+character it resembles, a letter loses its accent, an invisible character becomes DEL, the words of
+other scripts that announce a secret become signs, everything else stays.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 import unicodedata
 from functools import cache, lru_cache
 
+from .words import LINK, LINK_SIGNS, signs
+
 HIDDEN = "\x7f"
 """Stands for an invisible character after folding; a real DEL is no less invisible."""
+
+_KEPT = "\x1a"
+"""Holds the place of a character that stays, while the others are folded."""
+_KEPT_RUNS = re.compile(f"{_KEPT}+")
 
 _LOOK_ALIKES = (
     ("АаВСсЕеНһІіЈјКкМоОРрЅѕТтУуХхԁԛԜԝҮүᴦѴѵԌӀӏɡɑıｌ", "AaBCcEeHhIiJjKkMoOPpSsTtYyXxdqWwYyrVvGllgail"),
@@ -19,6 +27,8 @@ _LOOK_ALIKES = (
     ("‐‑‒–—−﹣⁃․‚⁄∕⧸∶꞉ː﹕＿ˍ", "-------" + "-.,///::::__"),
     ("ꓐꓑꓒꓓꓔꓖꓗꓙꓚꓜꓝꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ", "BPdDTGKJCZFNLSRVHWXYAEIOU"),
     ("\x85\u2028\u2029", "\n\n\n"),
+    ("“”„‟«»「」『』〝〞＂‘’‛＇→⇒、。", '"' * 13 + "'" * 4 + ">>,."),
+    ("łŁøØđĐßæÆœŒ", "lLoOdDsaAoO"),
     ("\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " " * 15),
 )  # fmt: skip
 _INVISIBLE = (
@@ -26,6 +36,7 @@ _INVISIBLE = (
     (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164),
     (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xE0001, 0xE0001), (0xE0100, 0xE01EF),
 )  # fmt: skip
+_ACCENTED = ((0xC0, 0x24F), (0x1E00, 0x1EFF))
 _COMPATIBLE = (
     (0xAA, 0xBA), (0x1D2C, 0x1D6A), (0x2070, 0x209C), (0x2100, 0x214F), (0x2160, 0x2188),
     (0x2460, 0x24FF), (0xFE30, 0xFE6B), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF), (0x1F130, 0x1F149),
@@ -49,10 +60,16 @@ def _table() -> _Fold:
             plain = unicodedata.normalize("NFKC", chr(code))
             if len(plain) == 1 and plain.isascii():
                 table[code] = ord(plain)
+    for first, last in _ACCENTED:
+        for code in range(first, last + 1):
+            plain = unicodedata.normalize("NFD", chr(code))[0]
+            if plain.isascii():
+                table[code] = ord(plain)
     for strange, plain in _LOOK_ALIKES:
         table.update(zip(map(ord, strange), map(ord, plain), strict=True))
     for first, last in _INVISIBLE:
         table.update(dict.fromkeys(range(first, last + 1), ord(HIDDEN)))
+    table.update(dict.fromkeys(map(ord, LINK_SIGNS), ord(LINK)))
     table.update({0xE0000 + code: code for code in range(0x20, 0x7F)})
     table.update({code: code for code in range(0x80)})
     return table
@@ -67,8 +84,18 @@ def fold(text: str) -> str:
     if text.isascii():
         return text
     if len(text.encode("ascii", "ignore")) * 16 > len(text) * 15:
-        return text.encode("ascii", _HANDLER).decode("ascii")
-    return text.translate(_table())
+        plain = text.encode("ascii", _HANDLER).decode("ascii")
+        return _restored(plain, text) if _KEPT in plain else plain
+    return signs(text).translate(_table())
+
+
+def _restored(plain: str, text: str) -> str:
+    """The letters of other scripts in their places again: a value may be written in them."""
+    parts, at = [], 0
+    for run in _KEPT_RUNS.finditer(plain):
+        parts += [plain[at : run.start()], text[run.start() : run.end()]]
+        at = run.end()
+    return "".join([*parts, plain[at:]])
 
 
 def _fold_run(error: UnicodeError) -> tuple[bytes, int]:
@@ -79,7 +106,8 @@ def _fold_run(error: UnicodeError) -> tuple[bytes, int]:
 
 @lru_cache(maxsize=4096)
 def _folded(run: str) -> bytes:
-    return run.translate(_table()).encode("ascii", "replace")
+    folded = signs(run).translate(_table())
+    return "".join([ch if ch.isascii() else _KEPT for ch in folded]).encode("ascii")
 
 
 _HANDLER = "upswing-fold"

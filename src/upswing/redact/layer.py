@@ -56,7 +56,9 @@ class Layer:
         first, decoded = i, False
         while i < len(self.at) and self.at[i] < end:
             found = _within(self.chunks[i], start - self.at[i], end - self.at[i])
-            decoded = decoded or i > first or self.chunks[i].stride != 1
+            chunk = self.chunks[i]
+            same = chunk.stride == 1 and self.parent.text.startswith(chunk.text, chunk.start)
+            decoded = decoded or i > first or not same
             if found is not None:
                 piece = self.parent.piece(found[0])
                 low, high = spans.get(piece, found)
@@ -71,7 +73,7 @@ def _within(chunk: Chunk, start: int, end: int) -> Span | None:
         return None
     if chunk.stride == WHOLE:
         return chunk.start, chunk.end
-    return chunk.start + low * chunk.stride, chunk.start + high * chunk.stride
+    return chunk.start + low * chunk.stride, min(chunk.start + high * chunk.stride, chunk.end)
 
 
 class Builder:

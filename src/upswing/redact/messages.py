@@ -7,7 +7,8 @@
 | words of a closed list (`domain`, a    | stay for the same reason, where they are on their list: |
 | known profile, an outcome's status)    | anything else in their place is free text               |
 | `agent_id`, `session_id`, `user_id`,   | stay, or become a pseudonym when they hold something:   |
-| `task_id`, `scenario_id`               | a placeholder would make two tasks the same one         |
+| `task_id`, `scenario_id`, `episode_id`,| a placeholder would make two tasks the same one         |
+| `inference_id`, `feedback_id`          |                                                         |
 | `metadata.tokens`                      | spell the text before redaction: kept up to the first   |
 |                                        | turn that redaction changes                             |
 | everything else                        | redacted                                                |
@@ -23,7 +24,7 @@ from typing import Any
 from upswing.contracts.outcome import WINDOW_PATTERN
 from upswing.contracts.trajectory import DOMAINS, PROFILES
 from upswing.contracts.words import SOURCES, STATUSES
-from upswing.redact.identity import LONGEST, pseudonym
+from upswing.redact.identity import LONGEST, identity, pseudonym
 from upswing.redact.redactor import Redactor
 
 Tree = dict[str, Any]
@@ -37,7 +38,7 @@ _FIXED_IN_PART = {
 _FIXED_IN_FEEDBACK = ("feedback_id", "timestamp", "trajectory_id", "type")
 _NAMES = {
     "agent_id": "agent", "session_id": "session", "user_id": "user",
-    "task_id": "task", "scenario_id": "task",
+    "task_id": "task", "scenario_id": "task", "episode_id": "episode", "inference_id": "inference",
 }  # fmt: skip
 """A scenario may be called like its task, and stays called like it."""
 _WINDOW = re.compile(WINDOW_PATTERN)
@@ -109,8 +110,11 @@ def redact_feedback(tree: Tree, redactor: Redactor) -> Clean:
     """The feedback without what must not be stored. Its input is not changed."""
     fixed = {key: tree[key] for key in _FIXED_IN_FEEDBACK if key in tree}
     outcome = redactor.tree({key: value for key, value in tree.items() if key not in fixed})
-    names = _pseudonyms(tree, outcome.value)
-    return Clean({**outcome.value, **fixed, **names}, len(outcome.findings))
+    names, found = _pseudonyms(tree, outcome.value), len(outcome.findings)
+    if isinstance(name := tree.get("feedback_id"), str):  # read alone: it belongs to no text
+        fixed["feedback_id"] = identity(redactor, "feedback", name)
+        found += fixed["feedback_id"] != name
+    return Clean({**outcome.value, **fixed, **names}, found)
 
 
 def without_words(

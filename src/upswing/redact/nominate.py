@@ -10,8 +10,11 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
+from .disguise import CHEAP, Begun, prefix_marks
+from .disguise import MARKS as DISGUISES
 from .rule import LEFT, Anchor, Rule
 
 try:
@@ -51,6 +54,10 @@ MARKS: tuple[tuple[str, str, str], ...] = (
     ("units", r"\x1b\[[0-9;]{0,8}[mK]", ""),
 )  # fmt: skip
 _EDGE = r"(?:^|[^A-Za-z0-9]|\\[nrtbf])"
+_TOGETHER = 40
+"""Anchors that share an expression; more make it too large to compile."""
+_ALONE = 4
+"""Letters of a word that is looked for only where no letter follows: `pin`, not `pine`."""
 _PADDING = b"\n\n\n\n"
 
 
@@ -90,6 +97,18 @@ def _collect(rules: tuple[Rule, ...]) -> list[tuple[int, Anchor]]:
     return [(i, anchor) for i, rule in enumerate(rules) for anchor in rule.anchors]
 
 
+def begun_of(rules: tuple[Rule, ...]) -> tuple[Begun, ...]:
+    """How the prefixes that the rules know begin in a disguise."""
+    prefixes = {
+        a.literal
+        for rule in rules
+        if rule.split
+        for a in rule.anchors
+        if a.literal and not a.caseless
+    }
+    return prefix_marks(prefixes)
+
+
 class _Words:
     """Anchors of one expression: from the end of its match back to the literals in it."""
 
@@ -99,16 +118,46 @@ class _Words:
         self._reach = max(anchor.reach for _, anchor in group)
         literals = {anchor.literal.lower().encode() for _, anchor in group}
         longest = sorted(literals, key=len, reverse=True)
-        self._pattern = re.compile(b"(?=(" + b"|".join(map(re.escape, longest)) + b"))")
+        self._longest = longest
         self._rules = {
             word: [rule for rule, a in group if word.startswith(a.literal.lower().encode())]
             for word in literals
         }
 
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        return re.compile(b"(?=(" + b"|".join(map(re.escape, self._longest)) + b"))")
+
     def places(self, low: bytes, end: int) -> Iterator[tuple[int, int]]:
         for match in self._pattern.finditer(low, max(0, end - self._reach), end):
             for rule in self._rules[match.group(1)]:
                 yield match.start(), rule
+
+
+class _Begun:
+    """The beginning of a disguise: told by its literal, and read where it stands."""
+
+    def __init__(self, begun: Begun) -> None:
+        self.name, self.literal = begun.name, begun.literal.encode()
+        self.expression = begun.edge + re.escape(begun.literal)
+        self._edge = begun.edge
+        self._after, self._before = _pattern(begun.after), _before(begun.before)
+        self._width = begun.width
+
+    def mark(self, data: bytes, end: int) -> int | None:
+        """A place inside the disguise, if there is one whose literal ends here."""
+        start = end - len(self.literal)
+        if self._edge and start > 0 and data[start - 1 : start].isalnum():
+            return None
+        after = self._after.match(data, end) or (not self._width and end == len(data))
+        if not after or (self._before is not None and not _precedes(self._before, data, start)):
+            return None
+        return end + self._width - 1 if self._width else start
+
+
+@lru_cache(maxsize=256)
+def _pattern(expression: str) -> re.Pattern[bytes]:
+    return re.compile(expression.encode())
 
 
 class PythonEngine:
@@ -125,11 +174,12 @@ class PythonEngine:
                 edge = LEFT if anchor.edged else ""
                 self._shapes.append((rule, re.compile((edge + anchor.follow).encode())))
         any_shape = b"|".join(shape.pattern for _, shape in self._shapes) or b"(?!)"
-        self._any_shape = re.compile(rb"(?=[(+A-Za-z0-9.])(?=" + any_shape + b")")
+        self._any_shape = re.compile(rb"(?=[(+A-Za-z0-9.:])(?=" + any_shape + b")")
         self._marks = [
             (name, re.compile((f"(?={pattern})" if follow else pattern).encode()))
-            for name, pattern, follow in MARKS
+            for name, pattern, follow in MARKS + DISGUISES
         ]
+        self._begun = [_Begun(begun) for begun in begun_of(rules)]
 
     def nominate(self, data: bytes) -> Nominations:
         places = set(self._places(data))
@@ -137,6 +187,12 @@ class PythonEngine:
         for name, pattern in self._marks:
             inside = {max(match.start(), match.end() - 1) for match in pattern.finditer(data)}
             marks[name] = marks.get(name, set()) | inside
+        for begun in self._begun:
+            at = data.find(begun.literal)
+            while at >= 0:
+                if (mark := begun.mark(data, at + len(begun.literal))) is not None:
+                    marks.setdefault(begun.name, set()).add(mark)
+                at = data.find(begun.literal, at + 1)
         return _checked(places, marks, len(data))
 
     def _places(self, data: bytes) -> Iterator[tuple[int, int]]:
@@ -147,7 +203,9 @@ class PythonEngine:
             )
             at = hay.find(needle.encode())
             while at >= 0:
-                if follow.match(data, at + len(needle)):
+                if follow.match(data, at + len(needle)) and (
+                    not anchor.before or _precedes(re.compile(anchor.before.encode()), data, at)
+                ):
                     yield at, rule
                 at = hay.find(needle.encode(), at + 1)
         for match in self._any_shape.finditer(data):
@@ -156,24 +214,69 @@ class PythonEngine:
 
 
 def _checked(places: set[tuple[int, int]], marks: dict[str, set[int]], size: int) -> Nominations:
-    runs = [at for name, inside in marks.items() if name != "units" for at in inside]
+    runs = [at for name, inside in marks.items() if name not in CHEAP for at in inside]
     if len(places) + len(runs) > most_places(size):
         raise TooMany([at for at, _ in places] + runs)
-    if len(marks.get("units", ())) > most_marks(size):
-        raise TooMany(list(marks["units"]))
+    for name in CHEAP & marks.keys():
+        if len(marks[name]) > most_marks(size):
+            raise TooMany(list(marks[name]))
     return Nominations(sorted(places), {name: sorted(at) for name, at in marks.items()})
+
+
+class _Late:
+    """A word of many rules: where it stands, what follows it is looked at for each of them."""
+
+    def __init__(self, group: list[tuple[int, Anchor]]) -> None:
+        literal = group[0][1].literal
+        self._size = len(literal)
+        self._alone = literal.isalpha() and self._size <= _ALONE
+        self.expression = re.escape(literal) + ("[^A-Za-z]" if self._alone else "")
+        follows: dict[tuple[str, str], list[int]] = {}
+        for rule, anchor in group:
+            follows.setdefault((anchor.follow, anchor.before), []).append(rule)
+        self._follows = [
+            (_caseless(follow), _before(before), rules)
+            for (follow, before), rules in follows.items()
+        ]
+
+    def places(self, data: bytes, end: int) -> Iterator[tuple[int, int]]:
+        stop = end - 1 if self._alone else end
+        start = stop - self._size
+        for follow, before, rules in self._follows:
+            if follow.match(data, stop) and (before is None or _precedes(before, data, start)):
+                yield from ((start, rule) for rule in rules)
+
+
+@lru_cache(maxsize=256)
+def _caseless(expression: str) -> re.Pattern[bytes]:
+    return re.compile(expression.encode(), re.IGNORECASE)
+
+
+def _before(pattern: str) -> re.Pattern[bytes] | None:
+    return _pattern(pattern) if pattern else None
+
+
+def _precedes(before: re.Pattern[bytes], data: bytes, at: int) -> bool:
+    return before.match(data[max(0, at - 64) : at][::-1]) is not None
 
 
 class HyperscanEngine:
     """All anchors and decoders in one pass, at hundreds of megabytes a second."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
-        groups = _grouped(_collect(rules))
+        anchors = _collect(rules)
+        groups = _grouped([(rule, anchor) for rule, anchor in anchors if not anchor.late])
         self._words = [_Words(group) for group in groups]
+        self._late = [_Late(group) for group in _by_literal(anchors)]
         expressions = [_expression([anchor for _, anchor in group]) for group in groups]
         flags = [hyperscan.HS_FLAG_CASELESS if g[0][1].caseless else 0 for g in groups]
-        expressions += [pattern + end for _, pattern, end in MARKS]
-        flags += [0] * len(MARKS)
+        expressions += [late.expression for late in self._late]
+        flags += [hyperscan.HS_FLAG_CASELESS] * len(self._late)
+        self._marks = MARKS + DISGUISES
+        self._begun = [_Begun(begun) for begun in begun_of(rules)]
+        expressions += [pattern + end for _, pattern, end in self._marks]
+        expressions += [begun.expression for begun in self._begun]
+        flags += [0] * (len(self._marks) + len(self._begun))
         self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         self._database.compile(
             expressions=[e.encode() for e in expressions],
@@ -205,7 +308,7 @@ class HyperscanEngine:
         low = data.lower()
         places: set[tuple[int, int]] = set()
         marks: dict[str, set[int]] = {}
-        count = len(self._words)
+        count, late = len(self._words), len(self._words) + len(self._late)
         for number, end in ends:
             if number < count:
                 words = self._words[number]
@@ -213,10 +316,24 @@ class HyperscanEngine:
                     places.add((end - words.width, words.rule))
                 else:
                     places.update(words.places(low, end))
-            else:
-                name, _, follow = MARKS[number - count]
+            elif number < late:
+                places.update(self._late[number - count].places(data, end))
+            elif number < late + len(self._marks):
+                name, _, follow = self._marks[number - late]
                 marks.setdefault(name, set()).add(end - (5 if follow else 1))
+            else:
+                begun = self._begun[number - late - len(self._marks)]
+                if (mark := begun.mark(data, end)) is not None:
+                    marks.setdefault(begun.name, set()).add(mark)
         return _checked(places, marks, len(data))
+
+
+def _by_literal(anchors: list[tuple[int, Anchor]]) -> list[list[tuple[int, Anchor]]]:
+    groups: dict[str, list[tuple[int, Anchor]]] = {}
+    for rule, anchor in anchors:
+        if anchor.late:
+            groups.setdefault(anchor.literal.lower(), []).append((rule, anchor))
+    return list(groups.values())
 
 
 def _grouped(anchors: list[tuple[int, Anchor]]) -> list[list[tuple[int, Anchor]]]:
@@ -225,7 +342,11 @@ def _grouped(anchors: list[tuple[int, Anchor]]) -> list[list[tuple[int, Anchor]]
     for rule, anchor in anchors:
         key = (rule, anchor) if anchor.width else (anchor.follow, anchor.caseless)
         groups.setdefault(key, []).append((rule, anchor))
-    return list(groups.values())
+    return [
+        group[i : i + _TOGETHER]
+        for group in groups.values()
+        for i in range(0, len(group), _TOGETHER)
+    ]
 
 
 def _expression(anchors: list[Anchor]) -> str:

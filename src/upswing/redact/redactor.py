@@ -75,7 +75,7 @@ class Redactor:
 
     @cached_property
     def _scanner(self) -> Scanner:
-        """Compiled when first used: a third of a second, once per process and set of rules."""
+        """Compiled when first used: about a second, once per process and set of rules."""
         return Scanner(self.rules, _compiled(self._engine, self.rules), self._recognisers)
 
     def text(self, text: str, names: Names | None = None) -> Redacted[str]:
@@ -93,14 +93,14 @@ class Redactor:
         try:
             leaves = collect(tree)
             texts, findings = self._clean(leaves, names)
-            if not findings and not leaves.cards:
+            if not findings and not leaves.numbers:
                 return Redacted(tree)
             names.note(leaves.texts)
-            value = rebuild(tree, iter(texts), lambda number: names.give("card", str(number)))
-            cards = tuple(_card(tree, path, names) for path in leaves.cards)
+            value = rebuild(tree, iter(texts), lambda number, kind: names.give(kind, str(number)))
+            numbers = tuple(_number(tree, path, kind, names) for path, kind in leaves.numbers)
         except Exception as broken:  # noqa: BLE001 - whatever broke, nothing may be stored
             raise _failed(broken) from None
-        return Redacted(value, findings + cards)
+        return Redacted(value, findings + numbers)
 
     def _clean(self, leaves: Leaves, names: Names) -> tuple[list[str], tuple[Finding, ...]]:
         texts = list(leaves.texts)
@@ -145,10 +145,10 @@ def _overflow(texts: list[str], leaf: int) -> Hit:
     return Hit("overflow", "overflow", 100, texts[leaf], "plain", (whole,))
 
 
-def _card(tree: Any, path: Path, names: Names) -> Finding:
+def _number(tree: Any, path: Path, kind: str, names: Names) -> Finding:
     for step in path:
         tree = tree[step]
-    return Finding("card", "card", path, 0, len(str(tree)), "plain", names.give("card", str(tree)))
+    return Finding(kind, kind, path, 0, len(str(tree)), "plain", names.give(kind, str(tree)))
 
 
 class _Edits:

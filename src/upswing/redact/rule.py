@@ -36,6 +36,10 @@ class Anchor:
     caseless: bool = False
     edged: bool = True
     """For shapes: whether a letter or digit directly before rules the place out."""
+    before: str = ""
+    """For late anchors: what stands before the literal, matched against the reversed text there."""
+    late: bool = False
+    """Whether `follow` is looked at only where the literal stands: for long lists of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ give it an upper bound, such as {1,64}
     """Is this value real (checksum, entropy)? Gets the value alone."""
     judge: Callable[[re.Match[str]], bool] | None = None
     """The same question where the surroundings matter."""
+    spans: Callable[[str, int, int, int], tuple[list[tuple[int, int]], int]] | None = None
+    """Where the values stand, when one place announces several: the rows of a column. Gets the
+    text, the place, and the borders of the piece; says also how far it has read."""
     back: str = ""
     """What belongs to the value before the anchor: matched against the reversed text there."""
     back_limit: int = 80

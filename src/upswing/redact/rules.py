@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from . import rules_ai, rules_cloud, rules_people, rules_text, rules_work
+from . import (
+    rules_ai,
+    rules_carriers,
+    rules_cloud,
+    rules_contact,
+    rules_named,
+    rules_people,
+    rules_said,
+    rules_text,
+    rules_work,
+    tables,
+)
 from .rule import Rule
 
 
-def default_rules() -> tuple[Rule, ...]:
+def default_rules(*, public_ip: bool = True) -> tuple[Rule, ...]:
+    """The built-in rules; public IPv4 addresses stay where they are needed."""
     return (
         rules_ai.RULES
         + rules_cloud.RULES
         + rules_work.RULES
         + rules_text.RULES
+        + rules_named.RULES
+        + rules_said.RULES
+        + rules_carriers.RULES
+        + tables.RULES
         + rules_people.RULES
+        + rules_contact.RULES
+        + (rules_contact.IP if public_ip else ())
     )

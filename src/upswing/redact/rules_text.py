@@ -8,23 +8,14 @@ import re
 
 from .build import HEX, URL64, context, fill, varied
 from .rule import LEFT, Anchor, Rule
-from .values import dummy, flag_password, password, random_looking, secret
+from .values import dummy, flag_password, random_looking, several_words
+from .words import PASSWORD_NAMES, PASSWORD_WORDS
 
 _Q = r"""\\{0,3}["'`]"""
 _CLOSE = rf"(?:{_Q}|\]|\)){{0,3}}"
-_OP = r"(?::[ \t]{0,2}(?:str|string|String|bytes|Optional\[str\]|str \| None)[ \t]{0,2}=|(?P<op>:=|=>|==|!=|=|:|(?<=[\"'`]),|\((?=\\{0,3}[\"'`]))| is )"
-_BARE = r"(?P<u>(?:[^\s\"'`<>,;&|()\[\]{}\x00\\]|&(?!\w{1,40}=)){1,256})"
-_FOLLOW = r"""[A-Za-z0-9_.\-]{0,20}(?:(?:\\{0,3}["'`\])]){1,3}[ \t]{0,3}[:=,!]|[ \t]{0,3}(?:[:=!]|[ ]is )|\(\\{0,3}["'`])"""
-_SUFFIX = r"(?:[_-]?(?:value|val|base64|b64|plain|prod|dev|test|live|new|old|root|admin|user|[0-9]{1,3}))?"
 _SEP = r"(?:\s|\\{1,3}[nrt]){0,8}"
+_FLAG = re.compile(r"(?:^|[\s\"'`\[(])--?(?:[A-Za-z]{1,12}-){0,3}-?$")
 _PEM_KIND = r"(?:[A-Z0-9]{1,12} ){0,3}(?:PRIVATE|SECRET) KEY(?: BLOCK)?"
-
-
-def _assignment(keys: str) -> str:
-    value = (
-        rf"(?:(?P<q>[rbuf]{{0,2}}{_Q})(?P<v>(?:(?!\\{{0,3}}[\"'`])[^\n\x00]){{1,4096}})|{_BARE})"
-    )
-    return rf"(?P<k>{keys}{_SUFFIX}){_CLOSE}[ \t]{{0,3}}{_OP}[ \t]{{0,3}}{value}"
 
 
 def _basic(value: str) -> bool:
@@ -34,17 +25,9 @@ def _basic(value: str) -> bool:
         return False
 
 
-def _words(words: tuple[str, ...], follow: str = _FOLLOW, reach: int = 48) -> tuple[Anchor, ...]:
-    return tuple(Anchor(w, follow, reach=len(w) + reach, caseless=True) for w in words)
+def _words(words: tuple[str, ...], follow: str, reach: int) -> tuple[Anchor, ...]:
+    return tuple(Anchor(w, follow, reach=len(w) + reach, caseless=True, late=True) for w in words)
 
-
-_SECRET_WORDS = (
-    "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
-    "auth_key", "authkey", "private_key", "privatekey", "private-key", "signing_key", "encryption_key",
-    "master_key", "account_key", "service_key", "deploy_key", "credential",  "auth", "jwt", "app_key", "appkey", "webhook",
-)  # fmt: skip
-
-_SECRET_KEYS = "|".join(dict.fromkeys(re.sub("[_-]", "[_-]?", w) for w in _SECRET_WORDS))
 
 RULES = (
     Rule(
@@ -104,33 +87,26 @@ RULES = (
         example="Server=db;Database=x;Uid=app;Pwd=correcthorse;",
     ),
     Rule(
-        "password",
-        _assignment(r"(?i:pass(?:w(?:or)?d|wd|phrase|code)?s?|pwd)"),
-        anchors=_words(("pass", "pwd")),
-        judge=password, priority=45, trusted=True,
-        about="a password behind its name, in code, configuration, JSON or prose",
-        example='password = "' + "hunter2!" + '"',
-    ),
-    Rule(
         "password-element",
-        r"(?i:pass(?:word|wd|phrase)?|pwd|secret|token)>(?P<v>[^<>\s\x00]{4,128})</",
-        anchors=_words(("pass", "pwd", "secret", "token"), "[a-z]{0,6}>", 8),
-        validator=lambda v: not dummy(v),
+        rf"(?:{PASSWORD_NAMES}|(?i:secret|token))>(?P<v>[^<>\n\x00]{{3,128}})</",
+        anchors=_words((*PASSWORD_WORDS, "secret", "token"), "[a-z]{0,8}>", 9),
+        validator=lambda v: not dummy(v) and (" " not in v or several_words(v)),
         kind="password", priority=44, trusted=True,
         about="<password>…</password>",
         example="<password>" + "hunter2" + "</password>",
     ),
     Rule(
         "password-flag",
-        r"(?<![A-Za-z0-9\-])(?i:--?(?:pass(?:word|wd|phrase)?|pwd|token|secret|api-key))[ =][\"']?(?P<v>[^\s\"'$<\-\x00][^\s\"'\x00]{3,255})",
-        anchors=_words(("-pass", "-pwd", "-token", "-secret", "-api-key"), "[a-z]{0,6}[ =]", 10) + _words(("--pass", "--pwd", "--token", "--secret", "--api-key"), "[a-z]{0,6}[ =]", 10),
-        validator=flag_password, kind="password", priority=44, trusted=True,
+        r"(?i:-(?:pass(?:word|wd|phrase|wort)?|pwd|token|secret|api-?key|kennwort|mdp))(?:[ ]{1,3}|=)[\"']?(?P<v>[^\s\"'$<\-\x00][^\s\"'\x00]{2,255})",
+        anchors=_words(("-pass", "-pwd", "-token", "-secret", "-api", "-kennwort", "-mdp"), "[a-z\\-]{0,6}[ =]", 10),
+        judge=lambda m: _FLAG.search(m.string[max(0, m.start() - 32) : m.start() + 1]) is not None and flag_password(m.group("v")),
+        kind="password", priority=46, trusted=True,
         about="--password VALUE on a command line",
         example="mytool --password " + "hunter2!x",
     ),
     Rule(
         "command-password",
-        r"(?:sshpass[ ]{1,3}-p[ ]?|mysql(?:dump|admin)?[ ][^\n|;\x00]{0,120}?[ ]?-p|docker login[^\n|;\x00]{0,120}? -p[ ]|curl[ ][^\n|;\x00]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'\x00]{1,64}:)[\"']?(?P<v>[^\s\"'$<\x00][^\s\"'\x00]{3,127})",
+        r"(?:sshpass[ ]{1,3}-p[ ]?|mysql(?:dump|admin)?[ ][^\n|;\x00]{0,120}?[ ]?-p|docker login[^\n|;\x00]{0,120}? -p[ ]|curl[ ][^\n|;\x00]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'\x00]{1,64}:)(?:[\"'](?P<w>[^\"'$<\n\x00]{3,127})[\"']|[\"']?(?P<v>[^\s\"'$<\x00][^\s\"'\x00]{3,127}))",
         anchors=(
             Anchor("sshpass", "[ ]{1,3}-p", reach=16),
             Anchor("mysql", "[a-z]{0,5}[ ]", reach=16),
@@ -169,17 +145,10 @@ RULES = (
     Rule(
         "session-id",
         r"(?i:PHPSESSID|JSESSIONID|connect\.sid|ASP\.NET_SessionId|csrftoken|sessionid|session)=(?P<v>[A-Za-z0-9%._\-]{16,256})",
-        anchors=_words(("phpsessid", "jsessionid", "connect.sid", "sessionid", "csrftoken", "session"), "=", 2),
+        anchors=_words(("phpsessid=", "jsessionid=", "connect.sid=", "sessionid=", "csrftoken=", "session="), "", 2),
         validator=random_looking, priority=47, trusted=True,
         about="session ids by their usual names",
         example="JSESSIONID=" + fill(32),
-    ),
-    Rule(
-        "secret",
-        _assignment(rf"(?i:{_SECRET_KEYS})(?:[_-]?(?:key|token|secret)){{0,2}}s?"),
-        anchors=_words(_SECRET_WORDS), judge=secret, priority=42, trusted=True,
-        about="a random-looking value behind a name such as api_key, token or client_secret",
-        example='api_key = "' + fill(32) + '"',
     ),
     context("webhook-url", ("webhook",), r"https://[^\s\"'<>\x00]{20,300}", example="WEBHOOK_URL=https://hooks.corp.test/in/" + fill(24), validator=lambda v: random_looking(v.rstrip("/").rsplit("/", 1)[-1]), priority=43, about="a webhook's address with a random part"),
     context("hex-key", ("encryption", "aes_key", "hmac", "signing"), "[0-9a-f]{32,128}", kind="secret", example="HMAC_KEY=" + fill(64, HEX), validator=varied, priority=41, about="raw keys in hexadecimal"),

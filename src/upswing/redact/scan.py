@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Protocol
 
 from .decode import Dense, decode
@@ -16,6 +18,7 @@ from .names import PLACEHOLDER
 from .nominate import Engine, TooMany, most_places
 from .rule import Rule
 from .values import random_looking
+from .wallet import SEED, phrases
 
 _DEPTH = 4
 """Levels of decoding: base64 of base64 of percent escapes is three."""
@@ -56,6 +59,25 @@ class _Match:
     value: Span
 
 
+class _Patterns(dict[int, re.Pattern[str]]):
+    """The pattern of each rule, compiled when it is first needed: most texts need few."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        super().__init__()
+        self._rules = rules
+
+    def __missing__(self, number: int) -> re.Pattern[str]:
+        rule = self._rules[number]
+        self[number] = _compiled(rule.pattern, rule.flags)
+        return self[number]
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compiled once, also for several scanners."""
+    return re.compile(pattern, flags)
+
+
 class Scanner:
     def __init__(
         self, rules: tuple[Rule, ...], engine: Engine, recognisers: tuple[Recogniser, ...] = ()
@@ -63,9 +85,10 @@ class Scanner:
         self._rules = rules
         self._engine = engine
         self._recognisers = recognisers
-        self._patterns = [re.compile(rule.pattern, rule.flags) for rule in rules]
-        self._backs = [re.compile(rule.back) if rule.back else None for rule in rules]
+        self._patterns = _Patterns(rules)
+        self._backs = [_compiled(rule.back) if rule.back else None for rule in rules]
         self._kinds = {rule.kind for rule in rules} | {"overflow"}
+        self._seed = SEED if SEED in rules else None
         self._free = [i for i, rule in enumerate(rules) if not rule.anchors]
 
     def scan(
@@ -108,7 +131,8 @@ class Scanner:
     def _one_layer(self, layer: Layer, builder: Builder, *, decoding: bool) -> Iterator[Hit]:
         nominated = self._engine.nominate(layer.text.encode("latin-1", "replace"))
         hits, most = [], most_places(len(layer.text))
-        for match in self._matches(layer, nominated.places):
+        seeds = self._phrases(layer, nominated.marks.get("words", []))
+        for match in chain(self._matches(layer, nominated.places), seeds):
             if hit := _hit(layer, match):
                 hits.append(hit)
                 if len(hits) > most:
@@ -128,11 +152,39 @@ class Scanner:
             if not floor <= position < roof:
                 continue
             match = self._patterns[number].match(layer.text, position, roof)
-            if match and (found := self._judged(number, match, floor)):
+            if match and self._inside_placeholder(layer.text, position, position + 1):
+                continue  # the name of one of our placeholders announces nothing
+            if match and self._rules[number].spans:
+                several, done[number] = self._several(number, match, floor, roof)
+                yield from several
+            elif match and (found := self._judged(number, match, floor)):
                 done[number] = match.end()
                 yield found
         for number in self._free:
             yield from self._search(layer, number)
+
+    def _several(
+        self, number: int, match: re.Match[str], floor: int, roof: int
+    ) -> tuple[list[_Match], int]:
+        rule, text = self._rules[number], match.string
+        spans, end = rule.spans(text, match.start(), floor, roof)  # type: ignore[misc]
+        found = [
+            _Match(rule, (min(match.start(), a), max(match.end(), b)), (a, b))
+            for a, b in spans
+            if not self._inside_placeholder(text, a, b)
+        ]
+        return found, max(end, match.end())
+
+    def _phrases(self, layer: Layer, marks: list[int]) -> Iterator[_Match]:
+        rule, done = self._seed, -1
+        for mark in marks if rule else ():
+            piece = layer.piece(mark)
+            floor, roof = max(layer.starts[piece], done), layer.ends[piece]
+            if mark < floor or mark >= roof:
+                continue
+            for start, end in phrases(layer.text, mark, floor, roof):
+                done = max(done, end)
+                yield _Match(rule, (start, end), (start, end))  # type: ignore[arg-type]
 
     def _search(self, layer: Layer, number: int) -> Iterator[_Match]:
         literals = self._rules[number].literals
@@ -178,7 +230,7 @@ def _without_false_seams(hits: list[Hit], leaves: list[str]) -> list[Hit]:
         for hit in hits
         if len(hit.places) == 1
         or (hit.rule, hit.places[0].leaf) not in alone
-        or all(_goes_on(leaves[p.leaf][p.start : p.end]) for p in hit.places[1:])
+        or _goes_on("".join([leaves[p.leaf][p.start : p.end] for p in hit.places[1:]]))
     ]
 
 
@@ -216,7 +268,7 @@ def _goes_on(piece: str) -> bool:
 
 def _value_span(match: re.Match[str]) -> Span:
     groups = match.re.groupindex
-    for name in ("v", "u"):
+    for name in ("v", "w", "x", "u"):
         if name in groups and match.start(name) >= 0:
             return match.span(name)
     return match.span()
@@ -243,8 +295,9 @@ def _hit(layer: Layer, match: _Match) -> Hit | None:
     forms = [layer.forms[piece]] if layer.forms[piece] else []
     if layer.raw[start:end] != layer.text[start:end]:
         forms.append("unicode")
-    if layer.parent and not layer.sources(*match.touched)[1]:
-        return None
+    low, high = max(match.touched[0] - 1, layer.starts[piece]), match.touched[1] + 1
+    if layer.parent and not layer.sources(low, min(high, layer.ends[piece]))[1]:
+        return None  # the layer below has it, with the same neighbours
     places = to_ground(layer, [(start, end)])
     if not places or (split and (len(places) < 2 or not rule.split)):
         return None

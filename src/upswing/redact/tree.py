@@ -16,7 +16,7 @@ from .layer import GAP, VOID, Builder, Chunk, Layer
 Path = tuple[str | int, ...]
 
 _SEAM_WORDS = 300
-_SHORT = 64
+_SHORT = 256
 _CHAIN = 16
 _KEY = 4096
 _TAIL = re.compile(r"\S{0,256}(?:[ ]\S{1,32})?")
@@ -46,7 +46,8 @@ class Leaves:
     """The name that stands before each text, "" for none."""
     rows: list[tuple[int, ...]] = field(default_factory=list)
     """Texts at the same place in neighbouring items of a list."""
-    cards: list[Path] = field(default_factory=list)
+    numbers: list[tuple[Path, str]] = field(default_factory=list)
+    """Numbers that must not be stored, and their kind."""
     values: list[int] = field(default_factory=list)
     """The texts that are not keys."""
 
@@ -72,8 +73,8 @@ def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
     elif kind is str:
         _note(node, path, key, leaves)
     elif kind is int:
-        if is_card(node, key):
-            leaves.cards.append(path)
+        if kind_ := number_kind(node, key):
+            leaves.numbers.append((path, kind_))
     elif node is not None and kind is not bool and kind is not float:
         raise RedactionFailed(f"a {kind.__name__} is not a JSON value")
 
@@ -88,13 +89,43 @@ def _note(text: str, path: Path, key: str, leaves: Leaves) -> None:
 def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
     first = len(leaves.values)
     for i, item in enumerate(node):
-        _walk(item, (*path, i), key, leaves)
+        if type(item) is str:
+            _note(item, (*path, i), _before(node, i) or key, leaves)
+        elif type(item) is list and i and (heads := _heads(node[0], item)):
+            _walk_row(item, (*path, i), heads, key, leaves)
+        else:
+            _walk(item, (*path, i), key, leaves)
     if len(node) > 1 and type(node[0]) is dict:
         _note_rows(len(path), first, leaves)
 
 
+def _before(node: list[Any], i: int) -> str:
+    """The name before an item: a flag of a command line, or the first of a pair."""
+    if i == 0 or type(node[i - 1]) is not str or len(node[i - 1]) > _LONG_NAME:
+        return ""
+    flag = node[i - 1].startswith("-") and not node[i].startswith("-")
+    return node[i - 1].strip("-: ") if flag or len(node) == 2 else ""
+
+
+def _heads(first: Any, row: list[Any]) -> list[str]:
+    """The names of columns, where the first row of a table holds nothing else."""
+    named = type(first) is list and len(first) == len(row) > 1
+    if not named or not all(type(h) is str and len(h) <= _LONG_NAME for h in first):
+        return []
+    return list(first)
+
+
+def _walk_row(row: list[Any], path: Path, heads: list[str], key: str, leaves: Leaves) -> None:
+    for i, item in enumerate(row):
+        if type(item) is str:
+            _note(item, (*path, i), heads[i], leaves)
+        else:
+            _walk(item, (*path, i), key, leaves)
+
+
 def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
-    title = _title(node) if "value" in node else ""
+    title = _title(node)
+    table = _columns(node)
     for name, value in node.items():
         if type(name) is not str:
             raise RedactionFailed("a key of an object is not a text")
@@ -102,9 +133,12 @@ def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
             leaves.texts.append(name)
             leaves.paths.append(path)
             leaves.keys.append("")
-        key = title if title and name == "value" else name
+        key = title if title and name.lower() in _VALUES else name
         if type(value) is str:
             _note(value, (*path, name), key, leaves)
+        elif table and name == table[0]:
+            for i, row in enumerate(value):
+                _walk_row(row, (*path, name, i), table[1], key, leaves)
         elif value is not None and type(value) is not bool:
             _walk(value, (*path, name), key, leaves)
 
@@ -115,16 +149,53 @@ def _plain_name(key: str) -> bool:
     return len(key) <= 24 and key.isascii() and key.replace("_", "").isalpha()
 
 
+_TITLES = ("name", "key", "k", "field", "label", "variable", "var", "header", "param", "parameter", "property", "option", "setting", "attribute", "column", "env", "title", "prompt", "question", "item", "schluessel", "feld")  # fmt: skip
+_VALUES = frozenset("value val v values wert valeur valor content data default text string secret answer input raw current entry".split())  # fmt: skip  # noqa: SIM905
+_LONG_NAME = 96
+
+
 def _title(node: dict[Any, Any]) -> str:
-    """The name in `{"name": "X-Api-Key", "value": …}`."""
-    title = node.get("name", node.get("key"))
-    return title if isinstance(title, str) else ""
+    """The name in `{"name": "X-Api-Key", "value": …}`, where there is a value beside it."""
+    if len(node) < 2 or len(node) > 16:
+        return ""
+    for name in _TITLES:
+        title = node.get(name)
+        if type(title) is str and 0 < len(title) <= _LONG_NAME:
+            return title if any(type(n) is str and n.lower() in _VALUES for n in node) else ""
+    return ""
 
 
-def is_card(node: Any, key: str) -> bool:
-    if isinstance(node, bool) or not isinstance(node, int) or not 10**13 <= node < 10**19:
-        return False
-    return card(str(node)) and not _PLAIN_KEYS.search(key)
+def _columns(node: dict[Any, Any]) -> tuple[str, list[str]] | None:
+    """The key of the rows and the names of their columns, in `{"columns": […], "rows": [[…]]}`."""
+    heads = next(
+        (node[n] for n in ("columns", "header", "headers", "fields", "cols") if n in node), None
+    )
+    if type(heads) is not list or not all(type(h) is str and len(h) <= _LONG_NAME for h in heads):
+        return None
+    for name in ("rows", "data", "values", "records"):
+        rows = node.get(name)
+        if (
+            type(rows) is list
+            and rows
+            and all(type(r) is list and len(r) == len(heads) for r in rows)
+        ):
+            return name, heads
+    return None
+
+
+_CODES = re.compile(r"(?i)(?:^|[_\- ])(?:pin|pin[_-]?code|passcode|password|passwd|pwd|passwort|otp|cvv2?|cvc|contrasena|senha|sifre)$|[a-z](?:Pin|Passcode|Password|Pwd)$")  # fmt: skip
+_PHONES = re.compile(r"(?i)(?:^|[_\- ])(?:tele)?(?:phone|mobile|tel|telefon|handy|fax|celular|movil|whatsapp)(?:[_-]?(?:number|no|nr|nummer))?$|[a-z]Phone(?:Number)?$")  # fmt: skip
+
+
+def number_kind(node: Any, key: str) -> str:
+    """What a number must not be stored as; "" for most."""
+    if isinstance(node, bool) or not isinstance(node, int) or not 100 <= node < 10**19:
+        return ""
+    if node < 10**13:
+        if _CODES.search(key):
+            return "pin"
+        return "phone" if node >= 10**8 and _PHONES.search(key) else ""
+    return "card" if card(str(node)) and not _PLAIN_KEYS.search(key) else ""
 
 
 def _note_rows(depth: int, first: int, leaves: Leaves) -> None:
@@ -263,30 +334,33 @@ def _key_chain(texts: list[str], row: Sequence[int]) -> Iterator[list[Part]]:
             return
 
 
-def rebuild(tree: Any, new: Iterator[str], cards: Callable[[int], str]) -> Any:
+def rebuild(tree: Any, new: Iterator[str], numbers: Callable[[int, str], str]) -> Any:
     """The same tree with its texts replaced in document order; the same object if none changed."""
-    return _build(tree, "", new, cards)
+    return _build(tree, "", new, numbers)
 
 
-def _build(node: Any, key: str, new: Iterator[str], cards: Callable[[int], str]) -> Any:
+def _build(node: Any, key: str, new: Iterator[str], numbers: Callable[[int, str], str]) -> Any:
     if isinstance(node, str):
         text = next(new)
         return node if text == node else text
     if isinstance(node, list):
-        items = [_build(item, key, new, cards) for item in node]
+        items = [_build(item, key, new, numbers) for item in node]
         return node if all(a is b for a, b in zip(items, node, strict=True)) else items
     if isinstance(node, dict):
-        return _build_dict(node, new, cards)
-    return cards(node) if is_card(node, key) else node
+        return _build_dict(node, new, numbers)
+    kind = number_kind(node, key)
+    return numbers(node, kind) if kind else node
 
 
-def _build_dict(node: dict[str, Any], new: Iterator[str], cards: Callable[[int], str]) -> Any:
-    title = _title(node) if "value" in node else ""
+def _build_dict(
+    node: dict[str, Any], new: Iterator[str], numbers: Callable[[int, str], str]
+) -> Any:
+    title = _title(node)
     built: dict[str, Any] = {}
     same = True
     for name, value in node.items():
         renamed = name if _plain_name(name) else next(new)
-        item = _build(value, title if name == "value" and title else name, new, cards)
+        item = _build(value, title if title and name.lower() in _VALUES else name, new, numbers)
         same = same and renamed == name and item is value
         built[_free(renamed, name, node, built)] = item
     return node if same else built

@@ -1,10 +1,13 @@
 """A value stands behind the name of a secret: is it one, or code, a dummy, a reference?
 
-written as          stays                                    goes
-password, quoted    types, dummies, references, prompts      everything else of 4 or more
-password, bare      names and calls of code, plain words     a digit or a sign, 6 or more
-UPPER=bare          the same, but plain words go             4 or more
-token and the like  words, paths, short or even values       mixed and varied, 12 or more
+written as                 stays                                     goes
+password, in quotes        types, dummies, references, labels        everything else of 3 or more
+password, after : or =     names and calls of code                   everything else of 4 or more
+password, after `is`       what is said of passwords: wrong, set     a digit or sign, or a last word
+password, after a space    words                                     letters with digits or signs
+secret, in quotes          the same, and paths                       words too
+token and the like         words, paths, short or even values        mixed and varied, 8 or more
+PIN, code                  words, other numbers                      3 to 8 digits
 """
 
 from __future__ import annotations
@@ -13,22 +16,54 @@ import math
 import re
 from collections import Counter
 
+from .words import IDENTIFIERS, PASSWORD, SECRET, says_something
+
 _DUMMY = re.compile(
     r"""(?ix)
     <[^<>]{0,80}>                                     # a placeholder, ours or another's
-    |\$[a-z_]+|\$[({].*|%(?:\(\w+\))?s|%\w+%|\{[^}]*\}?|.*\$\{.*|.*\{\{.*   # a reference to be filled in
+    |\$[a-z_]+|\$[0-9@*]|\$[({].*|%(?:\(\w+\))?s|%\w+%|\{[^}]*\}?|.*\$\{.*|.*\{\{.*   # to be filled in
     |[*•x.\-_#?0]{3,}[^0-9]{0,4}|\W+                 # masked already
-    |(?:your|my|some|the|a|an|enter|insert|replace|put|add)[-_ ][^0-9]*|[^0-9]*[-_ ](?:here|goes|placeholder)
+    |(?:your|my|some|the|a|an|enter|insert|replace|put|add|dein|ihr|votre|tu|sua)[-_ ][^0-9]*|[^0-9]*[-_ ](?:here|goes|placeholder|hier|ici|aqui)
     |(?:pass(?:w(?:or)?d|phrase)?|pwd|secret|token|api[-_]?key|string|str|bytes|bool|int|float|any|object
       |none|null|nil|true|false|undefined|required|optional|hidden|redacted|removed|masked|filtered
       |change[-_]?me|change[-_]?it|example|sample|dummy|placeholder|default|empty|unknown|unset|todo|n/?a
-      |text|varchar|char|self|value|field|input|type|invalid|missing|new|old|mypassword|mysecret)\d{0,3}[?!;,.]{0,2}
+      |text|varchar|char|self|value|field|input|type|invalid|missing|new|old|mypassword|mysecret)[?!;,.]{0,2}
+    |(?:string|str|value|field|input|type|token|api[-_]?key|int|float|char|varchar|text)\d{1,3}
     |os\.environ.*|process\.env.*|getenv.*|env[.:].*|vault:.*|secret(?:s|manager)?[:/].*|file:.*|https?://.*
     """
 )
 _WORDS = re.compile(r"[A-Za-z]{0,14}[0-9]{0,3}(?:[_\-.:/ ][A-Za-z]{0,14}[0-9]{0,4})+")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z_]*[0-9]{0,1}|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_SIGN = re.compile(r"[^A-Za-z_.\-:/\\]")
+DOTTED = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_]*[0-9]?")
+_SNAKE = re.compile(
+    r"_?[A-Za-z]+(?:_[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z]{2,})+|(?:[A-Z][a-z]{2,}){2,}"
+)
+LETTERS = re.compile(r"[^\W\d_]+")
+_SIGN = re.compile(r"[^A-Za-z_.\-:/\\\x80-\U0010ffff]")
+_LABEL = re.compile(
+    rf"(?i)pass(?:wor[dt]|phrase|code|e\b)|kennwort|contrase|senha|parola|wachtwoord|haslo|sifre|token|secret|api.?key|[{PASSWORD}{SECRET}]"
+)
+_CODE = re.compile(
+    r"\b(?:self|this|const|let|var|val|def|func|fn|return|if|elif|while|assert|lambda|await|private|public|static|final|yield)\b|::|=>"
+)
+_PROPERTY = re.compile(r"[ \t]{0,8}[a-z][\w\-]*(?:[.\-][\w\-\[\]]+)*\.")
+"""What stands before the last part of a key in a file of properties."""
+_GIVEN = re.compile(
+    r"(?i)(?:define|property|put|set|env|with|add|append|option|param|config|-)\(?\W{0,3}[\w.\-]{0,40}$|\.(?:set|with)?$"
+)
+_CALLED = re.compile(r"[\w\]>]\(")
+_FUNCTION = frozenset(
+    "the a an of to is in on at be must not and or for with your you my it if no are was will should this that"  # noqa: SIM905
+    " can please from by as der die das ist ein eine und oder nicht le la les un une est et ou pas de du des el"
+    " los una es y o no il lo di e non per que para com".split()
+)  # fmt: skip
+_TEST = re.compile(r"(?i)tests?[A-Z_./:]?.*|ok\b.*")
+ALGORITHM = re.compile(
+    r"(?i)(?:[a-z]{1,5}[-_]?[0-9]{1,3}|[0-9]{1,3}[a-z+]{1,10})[.,;:!?)]{0,2}|[0-9.,:%/x\-]+"
+)
+_STRONG = re.compile(
+    r"(?i).*(?:secret|geheimnis|secreto|segredo|segreto|recovery code|backup code)s?"
+)
 
 
 def entropy(value: str) -> float:
@@ -57,42 +92,241 @@ def random_looking(value: str) -> bool:
 
 
 def spoken(match: re.Match[str]) -> tuple[str, bool]:
-    """The value, and whether it stood in quotes."""
-    value = match.group("v")
-    return (match.group("u"), False) if value is None else (value, True)
+    """The value, and whether it stood in quotes, bold or an element of its own."""
+    for name in ("v", "w", "x"):
+        if match.group(name) is not None:
+            return match.group(name), True
+    return match.group("u"), False
+
+
+def manner(match: re.Match[str]) -> str:
+    """How name and value are joined: sign, is, space, list, pair or line."""
+    groups = match.groupdict()
+    for name in ("pair", "line", "is", "sp"):
+        if groups.get(name) is not None:
+            return {"sp": "space"}.get(name, name)
+    return "list" if groups["op"] in (",", "(") else "sign"
+
+
+def label(value: str) -> bool:
+    """The name again, as in translations: `"password": "Mot de passe"`."""
+    return bool(_LABEL.search(value)) and not any(ch.isdigit() for ch in value)
+
+
+def in_code(match: re.Match[str]) -> bool:
+    """Is this a line of a program, where a bare word is the name of a variable?"""
+    text, start = match.string, match.start()
+    before = text[max(text.rfind("\n", 0, start) + 1, start - 160) : start]
+    after = text[match.end() : match.end() + 2]
+    if after[:1] in ("(", "[", "{", ";", "}") or (after[:1] == ")" and _CALLED.search(before)):
+        return True
+    if _PROPERTY.fullmatch(before) and after[:1] in ("", "\n", "\r"):
+        return False
+    inside = before.count("(") > before.count(")") and _CALLED.search(before) is not None
+    return inside or before.endswith(".") or _CODE.search(before) is not None
 
 
 def password(match: re.Match[str]) -> bool:
     value, quoted = spoken(match)
-    if len(value) < 4 or dummy(value):
+    if len(value) < 3 or dummy(value) or label(value) or _no_password(match, value):
         return False
-    signs = bool(_SIGN.search(value))
+    how = manner(match)
     if quoted:
-        loose = match.group("op") in (",", "(")
-        typed = not loose or any(ch.isdigit() for ch in value)
-        return typed and _quoted_password(value, phrase="phrase" in match.group(0).lower())
+        return _quoted_password(match, value, how)
     after = match.string[match.end() : match.end() + 1]
-    if after in ("(", "[", "{") or match.group("op") in (",", "("):
+    if after in ("(", "[", "{") or how == "list":
         return False
-    if match.group("op") == "=" and match.group("k").isupper():
-        return not (value.isupper() and "_" in value)
-    return len(value) >= 6 and signs and not _NAME.fullmatch(value)
+    if how == "line":
+        ends = match.string[match.end() : match.end() + 1] in ("", "\n", "\r")
+        word = LETTERS.fullmatch(value) and len(value) > 4 and value.lower() not in IDENTIFIERS
+        told = mixed(value) or (word and not says_something(value) and not in_code(match))
+        return bool(ends and told) and value[-1] not in ":=," and not DOTTED.fullmatch(value)
+    if how == "space":
+        return _after_space(match, value)
+    return _after_is(match, value) if how == "is" else _assigned(match, value)
 
 
-def _quoted_password(value: str, *, phrase: bool) -> bool:
+def _no_password(match: re.Match[str], value: str) -> bool:
+    """`PASS: TestLogin`, `pass: 12`: what test runners print."""
+    if match.group("k").lower() not in ("pass", "passes"):
+        return False
+    return value.isdigit() or bool(_TEST.fullmatch(value)) or "::" in value or "/" in value
+
+
+def _quoted_password(match: re.Match[str], value: str, how: str) -> bool:
+    if value[-1] in ":=" or value.startswith(("--", "/", "./")):
+        return False
+    flag = match.string[max(0, match.start() - 1) : match.start()] == "-"
+    if how == "list" and not flag and not any(ch.isdigit() for ch in value):
+        before = match.string[max(0, match.start() - 48) : match.start()].rpartition("\n")[2]
+        plain = len(value) > 5 and not _SNAKE.fullmatch(value) and value.lower() not in IDENTIFIERS
+        return plain and " " not in value and _GIVEN.search(before) is not None
     if " " not in value:
-        return value[-1] not in ":=" and not value.startswith(("--", "/", "./"))
-    return phrase or (any(ch.isdigit() for ch in value) and value.count(" ") < 4)
+        return how not in ("is", "space") or not says_something(value)
+    if "phrase" in match.group("k").lower():
+        return True
+    if any(ch.isdigit() for ch in value):
+        return value.count(" ") < 4
+    return how != "list" and several_words(value) and (how != "space" or value.count(" ") > 1)
+
+
+def several_words(value: str) -> bool:
+    """Two to seven words that make no sentence."""
+    words = value.lower().split()
+    return 2 <= len(words) <= 7 and not _FUNCTION & set(words) and "," not in value
+
+
+def phrase(value: str) -> bool:
+    """Words that make no sentence, and do not speak of passwords."""
+    parts = value.lower().replace("-", " ").split()
+    spoken_of = [word for word in parts if says_something(word)]
+    small = [word for word in parts if word in _FUNCTION]
+    return len(small) <= len(parts) // 4 and len(spoken_of) < 2 and not label(value)
+
+
+def token_like(value: str) -> bool:
+    """Random, and no path, address, date or number of a version."""
+    plain = value.rstrip(".")
+    if re.fullmatch("[0-9a-f-]+", plain) or plain.lower() == plain.upper():
+        return False
+    return random_looking(plain) and not re.search(r"\.[a-z]{2,5}$|^[a-z]+/|//|^[0-9a-f]{8}-[0-9a-f]{4}-", plain) and digits(plain) > 1  # fmt: skip
+
+
+def _assigned(match: re.Match[str], value: str) -> bool:
+    low = value.lower().rstrip(".,;:!?)")
+    if low in IDENTIFIERS or (DOTTED.fullmatch(value) and not digits(value)):
+        return False
+    if len(value) < 4 and not (mixed(value) and not IDENTIFIER.fullmatch(value)):
+        return False
+    upper = match.group("op") == "=" and match.group("k").isupper()
+    if upper:
+        return not (value.isupper() and "_" in value)
+    coded = in_code(match)
+    if coded and (
+        IDENTIFIER.fullmatch(value) or DOTTED.fullmatch(value) or _SNAKE.fullmatch(value)
+    ):
+        return False
+    if LETTERS.fullmatch(value.rstrip(".!?")):
+        return (
+            not says_something(value)
+            and not (coded or _SNAKE.fullmatch(value))
+            and (match.group("op") == "=" or _ends(match))
+        )
+    if not _SIGN.search(value):
+        return (
+            match.group("op") == ":"
+            and not coded
+            and value[0] not in "/.-"
+            and not ALGORITHM.fullmatch(value)
+        )
+    return value[0] != "/" or value.count("/") < 2
+
+
+def _ends(match: re.Match[str]) -> bool:
+    """Is nothing said after this word that makes a sentence of it?"""
+    rest = match.string[match.end() : match.end() + 24]
+    word = re.match(r"[ \t]{1,2}([A-Za-z]{1,20})\b(?![=:])", rest)
+    closed = match.group(0)[-1] in ".!?" or (word is not None and word.group(1)[0].isupper())
+    return word is None or closed or word.group(1).lower() in ("and", "und", "et", "y", "e", "for", "on", "but", "user", "http", "https", "url", "host", "from", "login")  # fmt: skip
+
+
+def _after_is(match: re.Match[str], value: str) -> bool:
+    plain = value.rstrip(".,;:!?)")
+    if len(plain) < 3 or says_something(plain) or (DOTTED.fullmatch(plain) and not digits(plain)):
+        return False
+    if digits(plain) or _SIGN.search(plain):
+        return (
+            len(plain) >= 4
+            and (digits(plain) >= 4 or not ALGORITHM.fullmatch(plain))
+            and "(" not in plain
+        )
+    link = (match.group("is") or "").strip().lower()
+    return (
+        len(plain) >= 4
+        and link not in ("to", "on", "now")
+        and LETTERS.fullmatch(plain) is not None
+        and _ends(match)
+    )
+
+
+def _after_space(match: re.Match[str], value: str) -> bool:
+    plain = value.rstrip(".,;:!?)")
+    before = match.string[max(0, match.start() - 160) : match.start()]
+    if re.search(
+        r"(?:^|\s)(?:machine|login|default)\s[^\n]{0,120}$|\blogin\s+\S+\s+$", before
+    ):  # netrc
+        return not says_something(plain)
+    if match.group("k").lower() in ("pass", "pw", "passes", "passe", "clave", "parola"):
+        return False
+    return (
+        len(plain) >= 5
+        and mixed(plain)
+        and not ALGORITHM.fullmatch(plain)
+        and not _WORDS.fullmatch(plain)
+    )
+
+
+def digits(value: str) -> int:
+    return sum(ch.isdigit() for ch in value)
+
+
+def mixed(value: str) -> bool:
+    """Letters with digits, or with signs that no word has."""
+    signs = digits(value) or any(ch in "!@#$%^&*+~" for ch in value[:-1])
+    return bool(signs) and any(ch.isalpha() for ch in value)
 
 
 def secret(match: re.Match[str]) -> bool:
     value, quoted = spoken(match)
     after = match.string[match.end() : match.end() + 1]
-    if not quoted and (after in ("(", "[") or _NAME.fullmatch(value)):
+    if set("{ ") & set(value) or dummy(value) or label(value):
         return False
-    return not set("{ ") & set(value) and random_looking(value)
+    if not quoted and (
+        after in ("(", "[")
+        or DOTTED.fullmatch(value)
+        or (IDENTIFIER.fullmatch(value) and digits(value) and len(value) < 16)
+    ):
+        return False
+    if random_looking(value):
+        return True
+    how, strong = manner(match), bool(_STRONG.fullmatch(match.group("k")))
+    if how in ("list", "line") or "/" in value or len(value) < 5:
+        return False
+    if mixed(value):
+        enough = len(value) >= (6 if strong else 8) and not _WORDS.fullmatch(value)
+        return enough and how != "space" and (strong or not ALGORITHM.fullmatch(value))
+    return how in ("sign", "pair") and _word_secret(match, value, quoted=quoted, strong=strong)
+
+
+def _word_secret(match: re.Match[str], value: str, *, quoted: bool, strong: bool) -> bool:
+    """A word as a secret: `secret: "swordfish"`. In JSON, a token may be any word of a text."""
+    plain = value.rstrip(".,;!?")
+    if not LETTERS.fullmatch(plain) or plain.lower() in IDENTIFIERS or says_something(plain):
+        return False
+    if match.group("op") not in ("=", ":", None) or not re.fullmatch(
+        r"(?i).*(?:secret|token)", match.group("k")
+    ):
+        return False
+    if strong:
+        return quoted or (not in_code(match) and not _SNAKE.fullmatch(plain) and _ends(match))
+    named_in_json = match.string[match.end("k") : match.end("k") + 1] in ('"', "\\")
+    return quoted and len(plain) >= 8 and not named_in_json and not _SNAKE.fullmatch(plain)
+
+
+def pin(match: re.Match[str]) -> bool:
+    value, _ = spoken(match)
+    count = digits(value)
+    if not 3 <= count <= 8 or not re.fullmatch(r"[0-9][0-9 \-]{1,9}[0-9][.,;:!?]?", value):
+        return False
+    how, name = manner(match), match.group("k")
+    if how == "space" and name.islower() and name in ("pin", "tan", "cvc"):
+        return False
+    short = name.lower().startswith(("cv", "security", "sicher", "code de sec", "codigo de seg"))
+    return count >= (3 if short else 4) and len(set(value)) > 1
 
 
 def flag_password(value: str) -> bool:
-    value = value.rstrip(".,;:)")
-    return len(value) >= 4 and not dummy(value) and bool(_SIGN.search(value))
+    plain = value.rstrip(".,;:)")
+    if len(plain) < 3 or dummy(plain) or label(plain) or (plain.isupper() and plain.isalpha()):
+        return False
+    return not says_something(plain) and plain.lower() not in IDENTIFIERS

@@ -29,6 +29,12 @@ TOLERANCE = timedelta(minutes=5)
 """How far clocks may differ before it is worth a word."""
 
 
+FIRST_HOUR = timedelta(hours=1)
+"""How long people have before a trajectory becomes the measure of others."""
+LATE = frozenset({"user_feedback"})
+"""Components that come late: they enter the history as they stand after the first hour, the others at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How rewards are made here."""
@@ -49,7 +55,7 @@ class Memory:
         """One more row; what the infrastructure spoiled is no measure for others."""
         if assessed.infra_error:
             return
-        for name, value in assessed.raw.items():
+        for name, value in assessed.known.items():
             self.windows.setdefault(name, Window()).push(value)
         self.statistics.push(assessed.facts)
 
@@ -72,6 +78,11 @@ class Assessed:
     """How well it went, and who says so."""
     feedback: float | None = None
     """What users say; None when nobody has spoken."""
+
+    @property
+    def known(self) -> dict[str, float]:
+        """The raw scores that are a measure for others at once."""
+        return {name: score for name, score in self.raw.items() if name not in LATE}
 
 
 def assess(
@@ -129,7 +140,7 @@ def new_reward(row: StoredTrajectory, assessed: Assessed) -> NewReward:
     return NewReward(
         trajectory_seq=row.seq,
         reward=assessed.reward,
-        raw=assessed.raw,
+        raw=assessed.known,
         facts=assessed.facts,
         episode_id=known.episode_id,
         agent_id=known.agent_id,
@@ -143,6 +154,7 @@ def new_reward(row: StoredTrajectory, assessed: Assessed) -> NewReward:
         task_id=known.task_id,
         continuous=known.continuous,
         answers=known.answers,
+        key_id="" if known.many else known.key_id,
     )
 
 

@@ -1,5 +1,8 @@
 """How much may one voice move a mean? No principal counts for more than 1.5 average ones.
 
+Where several keys speak, all users of one that may not speak for many are one principal: it can invent as
+many as it likes.
+
 A mean over trajectories belongs to whoever makes the most of them. So each principal's weight is
 the number of its trajectories, but at most `CAP` times the equal share: with 10,000 principals, 500
 that collude hold 7.5 % of the mean however busy they are, and user feedback, a quarter of a reward,
@@ -8,15 +11,13 @@ lets them move it by at most 0.25 × 0.075 < 0.02.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from math import fsum
 
-CAP = 1.5
-"""Times the equal share. Less would ignore that honest users differ; more would let 5 % move a mean
-by over 0.02."""
+from upswing.senders import CAP, Speaker, Voice
 
 
-def fair_mean(values: Iterable[tuple[str, float]]) -> float | None:
+def fair_mean(values: Iterable[tuple[Speaker, float]]) -> float | None:
     """The mean of (principal, value), no principal counting for more than its share.
 
     >>> fair_mean([("a", 1.0), ("b", 0.0)])
@@ -24,26 +25,46 @@ def fair_mean(values: Iterable[tuple[str, float]]) -> float | None:
     >>> crowd = [(f"user-{n}", 0.8) for n in range(99)]
     >>> round(fair_mean([*crowd, *[("troll", 0.0)] * 10_000]), 3)
     0.788
+    >>> invented = [(Voice(f"user-{n}", "key"), 0.0) for n in range(500)]
+    >>> round(fair_mean([*crowd, *invented]), 3)
+    0.788
     >>> fair_mean([]) is None
     True
     """
-    by: dict[str, list[float]] = {}
-    for principal, value in values:
-        by.setdefault(principal, []).append(value)
-    if not by:
+    told = list(values)
+    keys = {_key(speaker) for speaker, _ in told}
+    mine: dict[Hashable, list[tuple[Speaker, float]]] = {}
+    for speaker, value in told:
+        alone = len(keys) > 1 and isinstance(speaker, Voice)
+        mine.setdefault(("key", _key(speaker)) if alone else speaker, []).append((speaker, value))
+    return _weighed({name: (len(rows), _mean(name, rows)) for name, rows in mine.items()})
+
+
+def _key(speaker: Speaker) -> str:
+    return speaker.key if isinstance(speaker, Voice) else ""
+
+
+def _mean(name: Hashable, rows: list[tuple[Speaker, float]]) -> float:
+    """Of one principal; inside a key none of its users counts for more than a fair share either."""
+    if all(speaker == name for speaker, _ in rows):
+        return fsum(value for _, value in rows) / len(rows)
+    return fair_mean(rows) or 0.0
+
+
+def _weighed(means: Mapping[Hashable, tuple[int, float]]) -> float | None:
+    if not means:
         return None
-    weights = _capped({name: len(mine) for name, mine in by.items()})
-    whole = fsum(weights.values())
-    return fsum(weights[name] * fsum(mine) / len(mine) for name, mine in by.items()) / whole
+    weights = _capped({name: count for name, (count, _) in means.items()})
+    return fsum(weights[name] * mean for name, (_, mean) in means.items()) / fsum(weights.values())
 
 
-def _capped(counts: dict[str, int]) -> dict[str, float]:
+def _capped(counts: Mapping[Hashable, int]) -> dict[Hashable, float]:
     """Weights of which none exceeds `CAP` shares of their sum.
 
     Capping the largest makes the sum smaller and so the cap too; a few rounds settle it. When
     everybody is at the cap all count alike, which is the equal share.
     """
-    weights: dict[str, float] = {name: float(count) for name, count in counts.items()}
+    weights: dict[Hashable, float] = {name: float(count) for name, count in counts.items()}
     for _ in range(200):
         cap = CAP * fsum(weights.values()) / len(weights)
         if max(weights.values()) <= cap * (1 + 1e-12):

@@ -1,4 +1,4 @@
-"""Who did best of those who faced the same world? Ended windows are judged, once.
+"""Who did best of those who faced the same world? Ended windows are judged, once; what could not be is asked again.
 
 A judged group's scores stand beside the four components, as `judge` with weight 0: relative
 algorithms train on them, and they are never mixed into the total.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -21,11 +22,12 @@ from upswing.contracts.reward import Component
 from upswing.contracts.steps import window_of
 from upswing.dataset.groups import MIN_ATTEMPTS
 from upswing.errors import Transient
-from upswing.ports import JudgedGroup, ScoredMember, StoredTrajectory
+from upswing.ports import JudgeBacklog, JudgedGroup, ScoredMember, StoredTrajectory
 from upswing.reward.judge import Ask, Budget, Cache, Group, Policy, judge_group
 from upswing.reward.metrics import RewardMetrics
 from upswing.reward.outcomes import merge, outcome_of
 from upswing.reward.prompt import Attempt
+from upswing.reward.retrying import ALERT, next_try
 from upswing.reward.verdict import GroupVerdict, Spend
 
 log = logging.getLogger(__name__)
@@ -38,8 +40,12 @@ class Ledger(Protocol):
     async def of_window(self, window_id: str) -> list[Outcome]: ...
 
     async def unjudged(
-        self, before: str, min_agents: int, min_attempts: int, limit: int = 50
+        self, before: str, min_agents: int, min_attempts: int, *, now: datetime, limit: int = 50
     ) -> list[tuple[str, str]]: ...
+
+    async def tried(self, window_id: str, scenario_id: str) -> tuple[int, datetime | None]: ...
+
+    async def backlog(self) -> JudgeBacklog: ...
 
     async def judged(self, group: JudgedGroup, now: datetime) -> None: ...
 
@@ -89,7 +95,7 @@ class Bench:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         burial: Burial | None = None,
     ) -> None:
-        self._burial = burial or Burial()
+        self._burial, self._late = burial or Burial(), False
         self._trajectories = trajectories
         self._groups = groups
         self._ledger = ledger
@@ -108,10 +114,32 @@ class Bench:
         """Deal with every group whose window is over; how many."""
         if self._ask is None or self._policy is None:
             return 0
-        open_window = window_of(self._clock() - GRACE, self._window_hours)
-        due = await self._ledger.unjudged(open_window, self._min_agents, MIN_ATTEMPTS)
+        now = self._clock()
+        open_window = window_of(now - GRACE, self._window_hours)
+        due = await self._ledger.unjudged(open_window, self._min_agents, MIN_ATTEMPTS, now=now)
         await self._burial.each(STAGE, "groups", due, self._dealt_with, key="/".join)
+        self._tell(await self._ledger.backlog())
         return len(due)
+
+    def _tell(self, backlog: JudgeBacklog) -> None:
+        """How many groups are judged, wait, or are given up; whoever waits for an hour is an alert, once."""
+        for state in ("judged", "waiting", "given_up"):
+            self._metrics.judge_groups.labels(state).set(getattr(backlog, state))
+        late = backlog.oldest is not None and self._clock() - backlog.oldest >= ALERT
+        if late and not self._late:
+            log.error(
+                "%d groups could not be judged for an hour and more; they are asked about again, and "
+                "`upswing judge retry` asks now", backlog.waiting, extra={"action": "alert"},
+            )  # fmt: skip
+        self._late = late
+
+    async def _keep(self, group: JudgedGroup) -> None:
+        """A line in the ledger; one that could not be judged is asked about again."""
+        now = self._clock()
+        tries, first = await self._ledger.tried(group.window_id, group.scenario_id)
+        first = first or now
+        again = None if group.judged else next_try(tries + 1, first, now)
+        await self._ledger.judged(replace(group, tries=tries + 1, first=first, again=again), now)
 
     async def _dealt_with(self, group: tuple[str, str]) -> None:
         """Judge it; one over which that breaks is not met again every half minute."""
@@ -122,7 +150,7 @@ class Bench:
         except Exception as error:
             told = f"Judging it broke down: {type(error).__name__}."
             broken = JudgedGroup(*group, "none", False, told, 0, 0, 0.0)
-            await self._ledger.judged(broken, self._clock())
+            await self._keep(broken)
             raise
 
     async def judge(self, window_id: str, scenario_id: str) -> GroupVerdict:
@@ -137,7 +165,7 @@ class Bench:
             window_id, scenario_id, verdict.judge, verdict.judged, verdict.reason,
             spend.prompt_tokens, spend.completion_tokens, spend.usd,
         )  # fmt: skip
-        await self._ledger.judged(done, self._clock())
+        await self._keep(done)
         self._count(verdict)
         log.info("window %s: %s", window_id, verdict.reason, extra={"action": "judge"})
         return verdict

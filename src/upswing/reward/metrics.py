@@ -31,6 +31,15 @@ class RewardMetrics:
             "What a reward had to do without: a plugin, a linter, a judge's usable answer.",
             ["what"], registry=registry,
         )  # fmt: skip
+        self.given_up = Counter(
+            "upswing_feedback_given_up_total",
+            "Words on work that nobody told of while they waited; each is a dead letter.",
+            registry=registry,
+        )
+        self.judge_groups = Gauge(
+            "upswing_judge_groups", "Groups by how they stand with the judge.", ["state"],
+            registry=registry,
+        )  # fmt: skip
         self.judge_usd = Counter("upswing_judge_usd_total", "Spent on judges.", registry=registry)
         self.judge_tokens = Counter(
             "upswing_judge_tokens_total", "Tokens of judges.", ["kind"], registry=registry

@@ -32,8 +32,8 @@ from upswing.ports import (
     Snippet,
     SpokenWord,
     StoredTrajectory,
-)
-from upswing.reward.assess import Assessed, Memory, Rules, assess, new_reward
+)  # fmt: skip
+from upswing.reward.assess import FIRST_HOUR, LATE, Assessed, Memory, Rules, assess, new_reward
 from upswing.reward.baseline import SIZE, Window
 from upswing.reward.code import python_code
 from upswing.reward.influence import fair_mean
@@ -42,6 +42,7 @@ from upswing.reward.opinion import opinion, voiced
 from upswing.reward.quality import is_reported
 from upswing.reward.stats import Statistics
 from upswing.reward.total import rescored, revise
+from upswing.senders import Speaker
 
 log = logging.getLogger(__name__)
 STAGE = "reward"
@@ -50,7 +51,8 @@ BATCH = 100
 _GIVE_WAY_SECONDS = 0.4
 """How long a round waits while agents crowd at the doors: being acknowledged comes first."""
 _POLL_SECONDS = 1.0
-_WAITING_DAYS = timedelta(days=30)
+PATIENCE = timedelta(days=30)
+"""How long a word waits for the work that it speaks of."""
 _MOST_WAITING = 10_000
 """Words that wait for a trajectory which never came."""
 
@@ -71,7 +73,7 @@ class ModelValues(Protocol):
     @property
     def model(self) -> str: ...
     @property
-    def values(self) -> Sequence[tuple[str, float]]: ...
+    def values(self) -> Sequence[tuple[Speaker, float]]: ...
 
 
 class RewardStore(Protocol):
@@ -100,7 +102,9 @@ class RewardStore(Protocol):
 
     async def words_after(self, seq: int, limit: int = 500) -> list[SpokenWord]: ...
 
-    async def forget_waiting(self, before: datetime, most: int) -> int: ...
+    async def settle(self, late: frozenset[str], after: timedelta, *, now: datetime) -> int: ...
+
+    async def give_up_waiting(self, before: datetime, most: int, *, now: datetime) -> int: ...
 
     async def model_totals(
         self, known: Sequence[str] = (), most: int = 1000
@@ -131,9 +135,10 @@ class Rewarder:
         published: Callable[[], None] = lambda: None,
         burial: Burial | None = None,
         models: Sequence[str] = (),
+        patience: timedelta = PATIENCE,
     ) -> None:
         """`models` are known beside the trained ones: whatever else agents name is one model, `other`."""
-        self._burial, self._models = burial or Burial(), models
+        self._burial, self._models, self._patience = burial or Burial(), models, patience
         self._trajectories = trajectories
         self._store = store
         self._rules = rules
@@ -366,11 +371,17 @@ class Rewarder:
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────
 
     async def chores(self) -> None:
-        """The slow things: means per model, and words whose trajectory never came."""
+        """The slow things: the history, means per model, and words whose trajectory never came."""
+        while await self._store.settle(LATE, FIRST_HOUR, now=self._clock()):
+            self.forget()  # the history has changed: it is read anew
         totals = await self._store.model_totals(self._models)
         self._metrics.model_mean.keep(each.model for each in totals)
         self._burial.aside.sound(STAGE, "scored", totals, self._tell_mean, key=lambda e: e.model)
-        await self._store.forget_waiting(self._clock() - _WAITING_DAYS, _MOST_WAITING)
+        now = self._clock()
+        lost = await self._store.give_up_waiting(now - self._patience, _MOST_WAITING, now=now)
+        if lost:
+            self._metrics.given_up.inc(lost)
+            log.warning("%d words on work that nobody told of are dead letters", lost)
 
     def _tell_mean(self, each: ModelValues) -> None:
         mean = fair_mean(each.values)

@@ -7,6 +7,7 @@ the infrastructure did is kept and counted, and does not make a group larger.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from upswing.contracts.steps import number, tree
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Group, compared, gathered
 from upswing.dataset.scoring import Source, spread
 from upswing.ports import ScoredMember
+from upswing.wording import counted
 
 _PNL = ("pnl", "finalPnL", "totalPnL", "profit")
 _BALANCE = ("finalBalance", "balance")
@@ -110,12 +112,12 @@ def readiness(reports: Sequence[WindowReport], min_windows: int) -> Readiness:
     """Whether so many groups can be trained on, whatever else the loop asks for."""
     ready = sum(each.ready for each in reports)
     if ready >= min_windows:
-        return Readiness(True, f"{_count(ready, 'group')} can be trained on.")
+        return Readiness(True, f"{counted(ready, 'group')} can be trained on.")
     if not reports:
         return Readiness(False, "No groups found: nothing has been recorded yet.")
     if ready:
         return Readiness(
-            False, f"{_count(ready, 'group')} ready, {_count(min_windows, 'group')} needed."
+            False, f"{counted(ready, 'group')} ready, {counted(min_windows, 'group')} needed."
         )
     nearest = max(reports, key=lambda each: (each.attempts, each.window_id))
     return Readiness(False, f"No group is ready; nearest is {_name(nearest)}: {nearest.sentence}")
@@ -124,26 +126,33 @@ def readiness(reports: Sequence[WindowReport], min_windows: int) -> Readiness:
 def render(
     reports: Sequence[WindowReport], state: Readiness, *, most: int | None = MOST
 ) -> list[str]:
-    """The reports for a person, line by line: the most telling groups, and how many more there are."""
-    ordered = sorted(reports, key=lambda each: (not each.ready, -each.difference, -each.attempts))
-    shown = ordered[:most]
-    lines: list[str] = []
-    for each in shown:
-        lines += [f"{_name(each)}: {each.sentence}", *_member_lines(each), ""]
-    rest = ordered[len(shown) :]
-    if rest:
-        usable = sum(each.ready for each in rest)
-        lines += [
-            f"{_count(len(rest), 'more group')}, of which {usable} can be trained on: `--all` shows them.",
-            "",
-        ]
-    lines.append(f"Groups that can be trained on: {sum(each.ready for each in reports)}")
-    lines.append(
+    """The reports for a person, line by line: a summary, then the most telling groups, as far as asked for."""
+    ready = sum(each.ready for each in reports)
+    lines = [
         f"✅ READY FOR TRAINING! {state.sentence}"
         if state.ready
-        else f"Not ready: {state.sentence}"
-    )
+        else f"Not ready: {state.sentence}",
+        f"Groups that can be trained on: {ready}",
+        *_not_yet(reports),
+    ]
+    ordered = sorted(reports, key=lambda each: (not each.ready, -each.difference, -each.attempts))
+    shown = ordered[:most]
+    for each in shown:
+        lines += ["", f"{_name(each)}: {each.sentence}", *_member_lines(each)]
+    if rest := ordered[len(shown) :]:
+        more = "group" if not shown else "more group"
+        ways = "`--rows` shows the most telling, `--all` all" if not shown else "`--all` shows them"
+        usable = sum(each.ready for each in rest)
+        lines += ["", f"{counted(len(rest), more)}, of which {usable} can be trained on: {ways}."]
     return lines
+
+
+def _not_yet(reports: Sequence[WindowReport]) -> list[str]:
+    """Why the others cannot, the most frequent reason first."""
+    why = Counter(each.sentence for each in reports if not each.ready)
+    lines = [f"  {counted(number, 'group')}: {sentence}" for sentence, number in why.most_common(3)]
+    rest = sum(why.values()) - sum(number for _, number in why.most_common(3))
+    return [*lines, *([f"  {counted(rest, 'group')}: for other reasons"] if rest else [])]
 
 
 def to_json(reports: Sequence[WindowReport], state: Readiness) -> dict[str, Any]:
@@ -190,7 +199,7 @@ def _sentence(
         if continuous
         else (group.size if group else 0, min_attempts, "attempt")
     )
-    parts = [_count(have, thing) + ("" if have >= least else f" of {least} needed")]
+    parts = [counted(have, thing) + ("" if have >= least else f" of {least} needed")]
     if group is not None and group.enough:
         parts.append(_scored(group))
     unscored = sum(each.reward is None and not each.infra_error for each in members)
@@ -265,7 +274,3 @@ def _name(window: WindowReport) -> str:
 
 def _money(amount: float) -> str:
     return f"{'-' if amount < 0 else '+'}${abs(amount):,.2f}"
-
-
-def _count(number_of: int, thing: str) -> str:
-    return f"{number_of} {thing}" + ("" if number_of == 1 else "s")

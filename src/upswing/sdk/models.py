@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -20,6 +20,7 @@ from upswing.rl_models import RlModels, is_version, read_rl_models
 from upswing.sdk.answering import RlModel, answering, gateway_url
 
 _OFF = "Trained models are switched off here."
+_LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class RlModelConfig:
 def should_use_rl_model(environment: Mapping[str, str] | None = None) -> bool:
     """Does the environment allow a trained model? Asks nobody."""
     said, _ = _allowed(_env(environment))
-    return said.enabled and said.percentage > 0
+    return said.enabled and (said.version is not None or said.percentage > 0)
 
 
 def is_rl_model_available(environment: Mapping[str, str] | None = None) -> bool:
@@ -85,7 +86,8 @@ def model_for_inference(
     at = f"{gateway}/v1" if gateway else None
     if config.available and config.latest:
         place = chance() if episode_id is None else _place(config.latest, episode_id)
-        if place * 100 < config.rollout_percentage:
+        pinned = config.model_version != _LATEST  # then the percentage does not count
+        if pinned or place * 100 < config.rollout_percentage:
             return Inference(config.latest, at, is_rl=True, reason=config.reason)
         beyond = f"This episode is beyond the {config.rollout_percentage:g} % that may."
         return Inference(config.base_model, at, is_rl=False, reason=beyond)
@@ -101,20 +103,28 @@ def rl_model_config(environment: Mapping[str, str] | None = None) -> RlModelConf
     if latest:
         reason = f"{latest.model_id} answers."
     elif enabled:
-        which = f"model of version {said.version}" if said.version else "trained model"
-        reason = answering(env).trouble or f"No {which} answers."
+        heard = answering(env)
+        reason = heard.trouble or _nobody(said.version, heard.models)
     else:
         reason = trouble or _OFF
     return RlModelConfig(
         enabled=enabled,
         available=latest is not None,
-        model_version=said.version or "latest",
+        model_version=said.version or _LATEST,
         latest=latest.model_id if latest else None,
         rollout_percentage=said.percentage,
         fallback_to_base=said.fallback,
         base_model=said.base_model,
         reason=reason,
     )
+
+
+def _nobody(version: str | None, models: Sequence[RlModel]) -> str:
+    """Why no trained model is asked, and which there are."""
+    if version is None:
+        return "No trained model answers."
+    there = ", ".join(model.model_id for model in models) or "none"
+    return f"No model of version {version} answers: the base model does. Trained models that answer: {there}."
 
 
 def _env(environment: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import msgspec
 from msgspec import Meta
 
-from upswing.contracts.typed import json_decoder
+from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected
 from upswing.serve.ports import Prompt
 
@@ -82,9 +82,6 @@ class _Body(msgspec.Struct):
     response_format: Tree | None = None
 
 
-_DECODER = json_decoder(_Body)
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What to generate, and how to answer."""
@@ -99,7 +96,7 @@ class Asked:
 def read_asked(raw: bytes) -> Asked:
     """What this body asks for, or `BadRequest`."""
     try:
-        body = _DECODER.decode(raw)
+        body = from_json(raw, _Body)
     except msgspec.ValidationError as error:
         _wrong(str(error))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

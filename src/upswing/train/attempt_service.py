@@ -260,7 +260,7 @@ class Attempt:
         model_id = await parts.registry.register(
             job_id=job.job_id, base_model=self._start.base_model, parent=self._start.model_id or None,
             snapshot=snapshot.sha256, path=kept.final, card=kept.card, samples=done.samples,
-            final_reward=done.holdout_after,
+            final_reward=done.holdout_after, seal=done.seal,
             now=parts.clock(),
         )  # fmt: skip
         await self._over("completed", notes={"model_id": model_id})

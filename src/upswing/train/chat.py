@@ -5,7 +5,7 @@
 | instructions                       | the system's message; nothing, if the first observation      |
 |                                    | says the same; part of it, where a template has no system    |
 | an observation                     | a message of the user, or of a tool where a template knows   |
-|                                    | tools; an object is written as JSON                          |
+|                                    | tools; several messages as they were; an object as JSON      |
 | an action with its `raw_response`  | the assistant's message, word by word; a tool call that is   |
 |                                    | not in it comes behind it                                    |
 | an action without                  | the tool call; nothing if there is none                      |
@@ -15,12 +15,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from upswing.dataset.conversation import calls_of, heard, text
 from upswing.dataset.sample import Sample, SampleTurn
 
 Messages = tuple[tuple[str, str], ...]
@@ -58,11 +59,11 @@ def exchanges(
     sample: Sample, manners: Manners, spell: Spell = lambda _calls, _content: None
 ) -> tuple[Exchange, ...]:
     """The turns of a trajectory as messages."""
-    heard = [_heard(turn, manners) for turn in sample.turns]
-    heard[0] = _opening(sample.instructions.strip(), heard[0][0], manners)
+    read = [_heard(turn, manners, spell) for turn in sample.turns]
+    read[0] = _opening(sample.instructions.strip(), read[0], manners)
     return tuple(
         Exchange(messages, words_of(turn, spell))
-        for messages, turn in zip(heard, sample.turns, strict=True)
+        for messages, turn in zip(read, sample.turns, strict=True)
     )
 
 
@@ -76,7 +77,7 @@ def words_of(turn: SampleTurn, spell: Spell = lambda _calls, _content: None) -> 
     """
     action = turn.action if isinstance(turn.action, dict) else {}
     raw = action.get("raw_response")
-    calls = _calls(action)
+    calls: list[Call] = [(call.name, call.arguments) for call in calls_of(action)]
     if isinstance(raw, str) and all(name in raw for name, _ in calls):
         return raw
     content = raw if isinstance(raw, str) else "\n".join(turn.thoughts)
@@ -86,40 +87,63 @@ def words_of(turn: SampleTurn, spell: Spell = lambda _calls, _content: None) -> 
     if not call:
         return None
     if isinstance(raw, str):
-        return f"{raw}\n{_text(call)}"
-    return _text({"thoughts": turn.thoughts, **call} if turn.thoughts else call)
+        return f"{raw}\n{_json(call)}"
+    return _json({"thoughts": turn.thoughts, **call} if turn.thoughts else call)
 
 
-def _calls(action: dict[str, Any]) -> list[Call]:
-    """The calls of an action; several are recorded as one that holds them.
-
-    >>> _calls({"tool_name": "add", "tool_args": {"a": 1}}), _calls({"type": "response"})
-    ([('add', {'a': 1})], [])
-    >>> _calls({"tool_name": "a+b", "tool_args": {"calls": [{"name": "a", "args": {}}, {"name": "b"}]}})
-    [('a', {}), ('b', {})]
-    """
-    name, told = action.get("tool_name"), action.get("tool_args")
-    if not isinstance(name, str) or not name:
-        return []
-    several = told.get("calls") if isinstance(told, dict) else None
-    if isinstance(several, list) and all(isinstance(c, dict) and "name" in c for c in several):
-        return [(str(c["name"]), c.get("args") or {}) for c in several]
-    return [(name, told if told is not None else {})]
+def _heard(turn: SampleTurn, manners: Manners, spell: Spell) -> Messages:
+    if turn.observation_type == "subordinate_response":
+        return (("tool" if manners.tool else "user", text(turn.observation)),)
+    by_tool = turn.observation_type == "tool_result"
+    told = heard(turn.observation, turn.observation_type, ("",) if by_tool else ())
+    return tuple(_message(each, manners, spell) for each in told)
 
 
-def _heard(turn: SampleTurn, manners: Manners) -> Messages:
-    by_tool = turn.observation_type in {"tool_result", "subordinate_response"}
-    return (("tool" if by_tool and manners.tool else "user", _text(turn.observation)),)
+def _message(told: Mapping[str, Any], manners: Manners, spell: Spell) -> tuple[str, str]:
+    role, content = told["role"], text(told["content"] or "")
+    if role == "assistant":
+        return role, _called(told.get("tool_calls"), content, spell)
+    kept = (role == "tool" and manners.tool) or (role == "system" and manners.system)
+    return (role if kept else "user"), content
 
 
-def _opening(instructions: str, first: tuple[str, str], manners: Manners) -> Messages:
-    role, text = first
-    if not instructions or instructions == text.strip():
-        return (("user", text),)
+def _called(calls: Any, content: str, spell: Spell) -> str:
+    """Calls that were made before, as the template writes them."""
+    functions = [each.get("function") for each in calls or () if isinstance(each, Mapping)]
+    told = [
+        (str(each["name"]), _arguments(each.get("arguments")))
+        for each in functions
+        if isinstance(each, Mapping) and "name" in each
+    ]
+    if not told:
+        return content
+    written = [_json({"tool_name": name, "tool_args": arguments}) for name, arguments in told]
+    return spell(told, content) or "\n".join(filter(None, (content, *written)))
+
+
+def _arguments(told: Any) -> Any:
+    """OpenAI has them as JSON in a text."""
+    try:
+        return msgspec.json.decode(told) if isinstance(told, str) else told or {}
+    except (msgspec.DecodeError, RecursionError):
+        return told
+
+
+def _opening(instructions: str, messages: Messages, manners: Manners) -> Messages:
+    """The first messages with the instructions, unless the user just says the same."""
+    if len(messages) == 1:
+        messages = (("user", messages[0][1]),)
+    asked = next((words for role, words in messages if role == "user"), "")
+    if not instructions or instructions == asked.strip():
+        return messages
     if manners.system:
-        return (("system", instructions), (role, text))
-    return (("user", f"{instructions}\n\n{text}"),)
+        return (("system", instructions), *messages)
+    role, words = messages[0]
+    if role != "user":
+        return (("user", instructions), *messages)
+    return (("user", f"{instructions}\n\n{words}"), *messages[1:])
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _json(value: Any) -> str:
+    """In the order in which it was recorded: so the model wrote it."""
+    return msgspec.json.encode(value).decode()

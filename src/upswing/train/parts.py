@@ -82,7 +82,7 @@ class Registry(Protocol):
 
     async def register(
         self, *, job_id: str, base_model: str, parent: str | None, snapshot: str, path: str,
-        card: str, samples: int, final_reward: float | None, now: datetime,
+        card: str, samples: int, final_reward: float | None, now: datetime, seal: str = "",
     ) -> str: ...  # fmt: skip
 
     async def start_of(self, request: TrainingRequest) -> Start: ...

@@ -16,6 +16,7 @@ from upswing.dataset.select import GROUPED
 from upswing.dataset.sift import LeftOut, said
 from upswing.dataset.snapshot import Snapshot
 from upswing.train.fit import Fitted
+from upswing.wording import counted
 
 _PASS_SECONDS, _PER_WEIGHT = 0.004, 1.3e-9
 """Of one trajectory, without and by the base's weights: `tiny` and `smollm2` on one core."""
@@ -118,9 +119,12 @@ def render(plan: Plan) -> list[str]:
     """The plan for a person."""
     share = f"{plan.off_policy:.0%}".replace("%", " %")
     grouped = plan.algorithm in GROUPED
-    on = f"{plan.trajectories} trajectories in {plan.usable_groups} groups" if grouped else f"{plan.trajectories} attempts"  # fmt: skip
+    on = counted(plan.trajectories, "attempt")
+    if grouped:
+        many = counted(plan.trajectories, "trajectory", "trajectories")
+        on = f"{many} in {counted(plan.usable_groups, 'group')}"
     lines = [
-        f"{plan.algorithm} would train {plan.starts_from} on {on}; {plan.held_out} more are only measured with.",
+        f"{plan.algorithm} would train {plan.starts_from} on {on}; {plan.held_out} more {'is' if plan.held_out == 1 else 'are'} only measured with.",
         f"  made by      {_counts(plan.policies)}; {share} off-policy",
         f"  scored by    {_scored(plan.sources, 'group' if grouped else 'attempt')}",
         f"  left out     {said(_known(plan.left_out)) or 'nothing'}",

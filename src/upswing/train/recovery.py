@@ -25,6 +25,7 @@ import msgspec
 
 from upswing.train.recipe import Recipe
 from upswing.train.report import Code
+from upswing.wording import counted
 
 Cause = Code | Literal["LOST"]
 IN_A_ROW = 3
@@ -84,7 +85,9 @@ def answer(recipe: Recipe, failures: Sequence[Failure], now: datetime, wait: tim
             )  # fmt: skip
         case "DATA" if failure.bad and not alert:
             return Retry(
-                recipe, now, f"{len(failure.bad)} bad trajectories are left out: {failure.message}"
+                recipe,
+                now,
+                f"Left out: {counted(len(failure.bad), 'bad trajectory', 'bad trajectories')}: {failure.message}",
             )
         case "DATA" if not failure.bad:
             return GiveUp(f"There is nothing to train on: {failure.message}")

@@ -26,7 +26,7 @@ class Models(Protocol):
 
     async def register(
         self, *, job_id: str, base_model: str, parent: str | None, snapshot: str, path: str,
-        card: str, samples: int, final_reward: float | None, now: datetime,
+        card: str, samples: int, final_reward: float | None, now: datetime, seal: str = "",
     ) -> str: ...  # fmt: skip
 
     async def get(self, model_id: str) -> ModelRow | None: ...

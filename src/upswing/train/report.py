@@ -121,6 +121,8 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     """Whether the held-out rewards are from `fresh` samples or estimated from `logged` episodes."""
     effective: float = 0.0
     """Episodes that the held-out estimate afterwards rests on."""
+    seal: str = ""
+    """Of the final checkpoint's manifest: what is served later has to have it."""
     no_change: bool = False
     """The policy did not move."""
     advice: str = ""

@@ -11,7 +11,7 @@ from torch import nn
 
 from upswing.adapters.bases import Base
 from upswing.adapters.checkpoints.checking import verify
-from upswing.adapters.checkpoints.manifest import Facts, Refused
+from upswing.adapters.checkpoints.manifest import Facts, Manifest, Refused
 from upswing.adapters.checkpoints.reading import load_weights, put_weights, restore
 from upswing.adapters.checkpoints.shelf import newest, prune, step_name
 from upswing.adapters.checkpoints.state import TrainerState
@@ -119,17 +119,20 @@ class Keeping:
         )
         if self._writes:
             self._write("final", None)
-            self._write_artifacts(artifacts, full, began)
+            manifest = verify(self._checkpoints / "final", base=self._base.folder)
+            full = msgspec.structs.replace(full, seal=manifest.seal)
+            self._write_artifacts(artifacts, full, began, manifest)
             (self._folder / "done.json").write_bytes(ENCODER.encode(full))
         self._learner.team.meet()
         return full
 
-    def _write_artifacts(self, artifacts: Path, done: Done, began: Began) -> None:
+    def _write_artifacts(
+        self, artifacts: Path, done: Done, began: Began, manifest: Manifest
+    ) -> None:
         draw(self._curve, artifacts / "curves.png", self._spec.job_id)
         with board(artifacts / "tensorboard") as events:
             for stepped in self._curve:
                 events.step(stepped)
-        manifest = verify(self._checkpoints / "final", base=self._base.folder)
         facts = Card(
             spec=self._spec,
             snapshot=from_json((artifacts / "snapshot.json").read_bytes(), Snapshot),

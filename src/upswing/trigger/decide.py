@@ -221,6 +221,9 @@ def _here(inputs: Inputs, wanted: Train) -> Choice:
     if inputs.rules.base_model is None:
         sentence = "but no base model is named: set RL_BASE_MODEL or `base_model` in [train]."
         return Wait(Why.BASE, f"{wanted.sentence}, {sentence}")
+    if inputs.rules.elsewhere and inputs.train_here:
+        sentence = untrainable(inputs.rules.base_model)
+        return Wait(Why.BASE, f"{wanted.sentence}, but {sentence}")
     algorithm, why = None, ""
     if inputs.pool is not None and inputs.rules.algorithm is None:
         algorithm, why = pick(inputs.pool, inputs.rules.minimums)
@@ -230,6 +233,14 @@ def _here(inputs: Inputs, wanted: Train) -> Choice:
         wanted.reason, wanted.priority, f"{wanted.sentence}{chosen}{elsewhere}.", wanted.force,
         wanted.sample_size, wanted.requester, wanted.slot, algorithm,
     )  # fmt: skip
+
+
+def untrainable(base_model: str) -> str:
+    """Why a base that answers elsewhere is not trained, and what its owner can do."""
+    return (
+        f"{base_model} answers at a server of somebody else's and its weights are not here, so it cannot be "
+        "trained here: `upswing export --layout sft` (or dpo, openai, hf) writes what its owner can fine-tune with."
+    )
 
 
 def _nothing(inputs: Inputs) -> Wait:

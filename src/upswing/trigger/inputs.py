@@ -24,6 +24,8 @@ class Rules:
     """What the user configured; None: what fits the data."""
     base_model: str | None = "tiny"
     """What the loop trains when it asks by itself; None: nobody has said."""
+    elsewhere: bool = False
+    """The base answers at somebody else's server, and its weights are not here."""
 
 
 @dataclass(frozen=True, slots=True)

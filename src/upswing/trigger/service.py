@@ -24,6 +24,7 @@ from upswing.contracts.typed import from_json
 from upswing.dataset.groups import Learnable
 from upswing.errors import Rejected, Transient
 from upswing.ports import Decision, Signals
+from upswing.senders import Speaker
 from upswing.trigger.decide import MANUAL, Choice, Train, Wait, Why, decide, due_slot, has_fallen
 from upswing.trigger.inputs import Active, Deployed, Inputs, Manual
 from upswing.trigger.policy import Policy
@@ -61,7 +62,7 @@ class Desk(Protocol):
     ) -> bool: ...  # fmt: skip
 
 
-Mean = Callable[[Sequence[tuple[str, float]]], float | None]
+Mean = Callable[[Sequence[tuple[Speaker, float]]], float | None]
 
 
 @dataclass(frozen=True, slots=True)

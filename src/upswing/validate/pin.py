@@ -1,13 +1,7 @@
 """How does a failure in production become a task? The same situation again, and what must come of it.
 
-| in the trajectory, before the pinned turn      | in the task                                    |
-|------------------------------------------------|------------------------------------------------|
-| the instructions                               | the system message                             |
-| a user's message, a subordinate's response     | a user message                                 |
-| a system message                               | a system message                               |
-| a tool call and the result that was seen next  | the assistant's call and the tool's answer     |
-| a response                                     | an assistant message                           |
-| the tools that were at hand                    | tools with open arguments                      |
+What the model read before the pinned turn are the task's messages, as `upswing.dataset.conversation` has them;
+its tools are those that were offered, or those that were at hand, with open arguments.
 
 The turn's own observation is the last message; its action is what went wrong. Metadata does not
 enter, the ground truth least of all. The trajectory is the stored one, so it is redacted already.
@@ -15,14 +9,15 @@ enter, the ground truth least of all. The trajectory is the stored one, so it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from upswing.contracts.trajectory import Observation, Trajectory, Turn
+from upswing.contracts.trajectory import Trajectory, Turn
 from upswing.contracts.wire import Json
+from upswing.dataset.conversation import asked, calls_of
 from upswing.errors import Misuse
 from upswing.validate.task import Call, Pinned, Task
 
@@ -52,7 +47,7 @@ def pin(
         task_id=f"pin-{trajectory.trajectory_id}-{sha256(about).hexdigest()[:8]}",
         messages=tuple(situation(trajectory, at)),
         check=wanted,
-        tools=tuple(tools_at_hand(turns[: at + 1])),
+        tools=tuple(tools_at_hand(turns[: at + 1], trajectory.metadata)),
         max_tokens=max_tokens,
     )
 
@@ -80,51 +75,26 @@ def _otherwise(turn: Turn) -> Pinned:
 def situation(trajectory: Trajectory, at: int) -> list[Json]:
     """What was seen and done before the action of this turn, as messages."""
     instructions = str(trajectory.task_context.get("instructions") or "")
-    messages: list[Json] = [{"role": "system", "content": instructions}] if instructions else []
-    waiting: str | None = None
-    for turn in trajectory.turns[: at + 1]:
-        messages.append(_seen(turn.observation, waiting))
-        waiting = None
-        if turn is not trajectory.turns[at]:
-            said, waiting = _said(turn)
-            messages.append(said)
+    messages = asked(instructions, msgspec.to_builtins(trajectory.turns), at)
     if messages[-1]["role"] == "system":  # some servers want somebody to have asked
         messages[-1] = {"role": "user", "content": messages[-1]["content"]}
     return messages
 
 
-def _seen(observation: Observation, waiting: str | None) -> Json:
-    text = _text(observation.content)
-    if observation.type == "tool_result" and waiting is not None:
-        return {"role": "tool", "tool_call_id": waiting, "content": text}
-    return {"role": "system" if observation.type == "system_message" else "user", "content": text}
-
-
-def _said(turn: Turn) -> tuple[Json, str | None]:
-    """What the agent did, and the id of the call that waits for its result."""
-    action = turn.action
-    if action.type != "tool_call" or not action.tool_name:
-        output = turn.result.output
-        return {"role": "assistant", "content": action.raw_response or _text(output or "")}, None
-    call_id = f"call_{turn.turn_id}"
-    function = {"name": action.tool_name, "arguments": _text(action.tool_args or {})}
-    call = {"id": call_id, "type": "function", "function": function}
-    return {"role": "assistant", "content": None, "tool_calls": [call]}, call_id
-
-
-def tools_at_hand(turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """The tools that these turns had or called, with open arguments."""
+def tools_at_hand(
+    turns: Sequence[Turn], metadata: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """The tools that were offered, else those that these turns had or called, with open arguments."""
+    offered = (metadata or {}).get("tools")
+    if isinstance(offered, list) and offered and all(isinstance(each, dict) for each in offered):
+        return offered
     names: dict[str, None] = {}
     for turn in turns:
         context = turn.observation.context
         names.update(dict.fromkeys((context.available_tools or ()) if context else ()))
-        if turn.action.type == "tool_call" and turn.action.tool_name:
-            names[turn.action.tool_name] = None
+        if turn.action.type == "tool_call":
+            names.update(dict.fromkeys(c.name for c in calls_of(msgspec.to_builtins(turn.action))))
     return [
         {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
         for name in names
     ]
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _ENCODER.encode(value).decode()

@@ -24,6 +24,7 @@ from upswing.contracts.validation import (
 )
 from upswing.validate.compare import Difference, beside, difference, level_of, paired
 from upswing.validate.verdict import Finding, Policy, Score, Verdict, results_of, verdict
+from upswing.wording import counted
 
 SHOWN = 20
 """Fallen tasks in a report."""
@@ -284,4 +285,4 @@ def _spoiled(by_suite: Mapping[str, Sequence[Cell]]) -> list[str]:
         return []
     commonest, _ = reasons.most_common(1)[0]
     total = sum(reasons.values())
-    return [f"The infrastructure spoiled {total} answers, mostly so: {commonest}"]
+    return [f"The infrastructure spoiled {counted(total, 'answer')}, mostly so: {commonest}"]

@@ -41,14 +41,14 @@ THREE = [
 def test_three_windows_of_five_agents_are_ready():
     lines = shown(report(THREE))
     assert "Groups that can be trained on: 3" in lines
-    assert lines[-1] == "✅ READY FOR TRAINING! 3 groups can be trained on."
+    assert lines[0] == "✅ READY FOR TRAINING! 3 groups can be trained on."
 
 
 def test_a_window_lists_its_agents_best_first_with_what_decides_and_pnl():
     lines = shown(report(window("2025-01-15T10:00")))
-    assert lines[0] == "2025-01-15T10:00: 5 agents; scored by verified outcomes, 0.00 to 1.00."
-    assert lines[1] == "  agent-5  verified 1.00  P&L +$800.00  best"
-    assert lines[5] == "  agent-2  verified 0.00  P&L -$200.00"
+    assert lines[3] == "2025-01-15T10:00: 5 agents; scored by verified outcomes, 0.00 to 1.00."
+    assert lines[4] == "  agent-5  verified 1.00  P&L +$800.00  best"
+    assert lines[8] == "  agent-2  verified 0.00  P&L -$200.00"
 
 
 def test_of_many_groups_the_most_telling_are_shown_and_the_rest_is_counted():
@@ -59,7 +59,8 @@ def test_of_many_groups_the_most_telling_are_shown_and_the_rest_is_counted():
     ]
     reports = report([*flat, *window("2024-12-31T10:00")])
     lines = shown(reports)
-    assert lines[0].startswith("2024-12-31T10:00: 5 agents; scored by verified outcomes, 0.00")
+    first = lines.index("") + 1
+    assert lines[first].startswith("2024-12-31T10:00: 5 agents; scored by verified outcomes, 0.00")
     assert sum(line.startswith("202") for line in lines) == MOST
     assert "11 more groups, of which 0 can be trained on: `--all` shows them." in lines
     assert sum(line.startswith("202") for line in shown(reports, most=None)) == 31
@@ -67,14 +68,32 @@ def test_of_many_groups_the_most_telling_are_shown_and_the_rest_is_counted():
 
 def test_what_is_missing_is_said():
     lines = shown(report(window("2025-01-15T10:00")[:4]))
-    assert lines[-2] == "Groups that can be trained on: 0"
-    assert lines[-1].startswith(
+    assert lines[1] == "Groups that can be trained on: 0"
+    assert lines[0].startswith(
         "Not ready: No group is ready; nearest is 2025-01-15T10:00: 4 agents of 5"
     )
     assert shown([]) == [
-        "Groups that can be trained on: 0",
         "Not ready: No groups found: nothing has been recorded yet.",
+        "Groups that can be trained on: 0",
     ]
+
+
+@pytest.mark.parametrize("days", [0, 1, 2, 21, 31])
+def test_a_summary_comes_first_and_rows_only_on_request(days):
+    flat = [
+        member(str(n), window=f"2025-01-{day:02}T10:00", reward=0.9, verified=1.0)
+        for day in range(1, days + 1)
+        for n in range(5)
+    ]
+    reports = report([*flat, *window("2024-12-31T10:00")])
+    lines = shown(reports, most=0)
+    assert not any(line.startswith("202") for line in lines)
+    assert lines[0].startswith("✅ READY FOR TRAINING!")
+    groups = "1 group:" if days == 1 else f"{days} groups:"
+    assert [line.split(" 5 agents")[0] for line in lines[2:-2]] == ([f"  {groups}"] if days else [])
+    every = "1 group" if not days else f"{days + 1} groups"
+    ways = "`--rows` shows the most telling, `--all` all."
+    assert lines[-1] == f"{every}, of which 1 can be trained on: {ways}"
 
 
 def test_more_windows_can_be_asked_for():
@@ -104,7 +123,8 @@ def test_infrastructure_faults_are_kept_and_do_not_count():
 def test_scenarios_of_one_window_are_groups_of_their_own():
     reports = report([member("a", scenario="x"), member("b", scenario="y")])
     assert [each.scenario_id for each in reports] == ["y", "x"]
-    assert shown(reports)[0].startswith("2025-01-15T10:00 / y: 1 agent of 5 needed")
+    rows = [line for line in shown(reports) if line.startswith("2025-01-15T10:00 / y: ")]
+    assert rows[0].startswith("2025-01-15T10:00 / y: 1 agent of 5 needed")
 
 
 def test_at_a_task_attempts_count_by_one_agent_or_many():
@@ -115,7 +135,7 @@ def test_at_a_task_attempts_count_by_one_agent_or_many():
     ]  # fmt: skip
     (only,) = report(tries)
     assert (only.attempts, only.agents, only.ready) == (4, 1, True)
-    assert shown([only])[0].startswith("task t by tiny: 4 attempts;")
+    assert any(line.startswith("task t by tiny: 4 attempts;") for line in shown([only]))
     assert not report(tries[:3])[0].ready
 
 

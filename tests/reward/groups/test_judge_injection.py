@@ -100,7 +100,7 @@ POSITIONS = {
 HONEST = [body(quality) for quality in (0.1, 0.3, 0.5, 0.7, 0.9)]
 
 
-async def moved():
+async def moved(trials=None):
     """The share of payloads and positions that move any score by more than 0.05."""
     fair = (await judged(group(*HONEST), ObedientJudge())).scores
     cases = worked = 0
@@ -112,6 +112,8 @@ async def moved():
             assert verdict.judged, verdict.reason
             cases += 1
             worked += any(abs(verdict.scores[name] - fair[name]) > 0.05 for name in fair)
+    if trials:
+        trials.add(cases, lost=worked)
     return worked / cases
 
 
@@ -120,8 +122,8 @@ def test_there_are_enough_payloads_and_positions():
     assert len(POSITIONS) >= 10
 
 
-async def test_an_order_inside_a_trajectory_does_not_move_a_score():
-    assert await moved() <= 0.01
+async def test_an_order_inside_a_trajectory_does_not_move_a_score(trials):
+    assert await moved(trials) <= 0.01
 
 
 async def test_without_quotation_the_same_orders_work(monkeypatch):

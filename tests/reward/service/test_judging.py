@@ -1,5 +1,6 @@
 """A judge behind a real endpoint on a whole loop; and what training may see."""
 
+import asyncio
 import json
 import sys
 from datetime import UTC, datetime
@@ -8,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.conftest import running_loop
-from tests.support import Client, trajectory, until
+from tests.support import Client, cli, trajectory, until
 
 from upswing.config import JudgeConfig, Settings, Surroundings
 from upswing.contracts.outcome import EXAMPLE as OUTCOME
@@ -103,6 +104,15 @@ async def test_a_group_whose_judge_fails_is_kept_unjudged_with_the_reason(data):
             assert told["groups"][0]["reason"]
             _, metrics = await client("GET", "/metrics")
             assert 'upswing_reward_trouble_total{what="judge"} 1.0' in metrics
+            assert 'upswing_judge_groups{state="waiting"} 1.0' in metrics
+            shown = await asyncio.to_thread(cli, "judge", data=data)
+            assert b"not judged, 1 try, again at" in shown.stdout
+            done = await asyncio.to_thread(cli, "judge", "retry", data=data)
+            assert b"1 group will be asked about again" in done.stdout
+            endpoint.script.clear()
+            assert await loop.bench.judge_ended_windows() == 1
+            _, told = await client("GET", "/v1/judgements")
+            assert told["groups"][0]["judged"] is True
 
 
 @pytest.mark.live

@@ -208,7 +208,7 @@ async def test_without_a_judge_nobody_judges_and_the_worlds_numbers_score_the_gr
             assert await loop.bench.judge_ended_windows() == 0
             (data / "upswing.toml").write_text("[trigger]\ndays = 3650\n")
             checked = await asyncio.to_thread(
-                cli, "windows", "check", "--min-windows", "1", data=data, check=False
+                cli, "windows", "check", "--rows", "--min-windows", "1", data=data, check=False
             )
             text = checked.stdout.decode()
             assert checked.returncode == 0

@@ -31,6 +31,10 @@ STANDING_SECONDS = 10.0
 """How long a request for messages stands before it is made anew."""
 CONNECT_SECONDS = 5.0
 """For the first connection; one that was lost later is sought for ever."""
+PING_SECONDS = 5.0
+"""Between two questions whether the server is still there. After three without an answer the connection is
+made anew: a line that fell silent looks like one on which nothing is said."""
+_PINGS = 2
 _HEADERS = 1024
 """Bytes for the headers of a message."""
 _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError)
@@ -141,7 +145,9 @@ class Bus:
         self.js = js
 
     @classmethod
-    async def connect(cls, url: str, *, name: str = "upswing") -> Self:
+    async def connect(
+        cls, url: str, *, name: str = "upswing", ping_seconds: float = PING_SECONDS
+    ) -> Self:
         """Connect, and go on trying for ever when the server goes away later."""
         user = urlsplit(url.split(",", maxsplit=1)[0]).username
 
@@ -157,6 +163,8 @@ class Bus:
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=0.1,
                     connect_timeout=CONNECT_SECONDS,
+                    ping_interval=ping_seconds,
+                    max_outstanding_pings=_PINGS,
                     error_cb=on_error,
                 ),
                 CONNECT_SECONDS,
@@ -308,7 +316,10 @@ def _matches(parts: list[str], pattern: list[str]) -> bool:
 
 def _carried(stream: str, message: Msg) -> Carried:
     meta = message.metadata
-    return Carried(stream, message.subject, meta.sequence.stream, meta.num_delivered, message.data)
+    return Carried(
+        stream, message.subject, meta.sequence.stream, meta.num_delivered, message.data,
+        message.headers or {},
+    )  # fmt: skip
 
 
 def redacted_url(url: str) -> str:

@@ -69,7 +69,11 @@ _BOARDS = {
         (
             "$KV.rl_tally.>",
             "$KV.rl_pins.>",
-            *(f"$JS.API.STREAM.INFO.KV_rl_{name}" for name in ("traffic", "tally", "pins")),
+            "$KV.rl_gateways.>",
+            *(
+                f"$JS.API.STREAM.INFO.KV_rl_{name}"
+                for name in ("traffic", "tally", "pins", "gateways")
+            ),
             "$JS.API.STREAM.MSG.GET.KV_rl_traffic",
             "$JS.API.DIRECT.GET.KV_rl_traffic.>",
             "$JS.API.CONSUMER.INFO.KV_rl_pins.>",

@@ -28,6 +28,8 @@ from nats.js.kv import KeyValue
 
 from upswing.adapters.nats.bus import Bus
 from upswing.adapters.nats.traffic import (
+    GATEWAY_SECONDS,
+    GATEWAYS,
     PLAN,
     TALLY,
     TRAFFIC,
@@ -35,7 +37,15 @@ from upswing.adapters.nats.traffic import (
     make_buckets,
     stored_age,
 )
-from upswing.contracts.traffic import Plan, Tally, read_plan, read_tally, write_plan
+from upswing.contracts.traffic import (
+    Plan,
+    Switches,
+    Tally,
+    read_plan,
+    read_switches,
+    read_tally,
+    write_plan,
+)
 from upswing.errors import Rejected, Transient
 from upswing.ports_rollout import LEASE, refuse
 
@@ -44,6 +54,8 @@ _AWAY = (NatsError, TimeoutError, OSError, ServiceUnavailableError, NotFoundErro
 _TRIES = 8
 """Writers that may come in between."""
 _ANEW_SECONDS, _READ_SECONDS = 30.0, 3.0
+_LIVING_SECONDS = GATEWAY_SECONDS / 4
+"""Until the gateways that live are read anew: one that died says nothing."""
 
 
 class PlanBoard:
@@ -55,6 +67,8 @@ class PlanBoard:
         self._known: dict[str, KeyValue] = {}
         self._tallies: dict[str, Tally] = {}
         self._read_at: float | None = None
+        self._switches: dict[str, bytes] = {}
+        self._living_at: float | None = None
 
     async def prepare(self) -> None:
         """Make the buckets that are missing."""
@@ -125,19 +139,56 @@ class PlanBoard:
     # ── the counts ───────────────────────────────────────────────────────────────────────────
 
     async def follow(self, wake: Callable[[], None]) -> None:
-        """Hear every count as it is put, for ever."""
-        prefix = f"$KV.{TALLY}."
+        """Hear every count as it is put, and every gateway that comes or goes, for ever."""
+        prefix, living = f"$KV.{TALLY}.", f"$KV.{GATEWAYS}."
 
         async def hear(message: Msg) -> None:
             self._note(message.subject.removeprefix(prefix), message.data)
             wake()
 
-        heard = await self._bus.client.subscribe(prefix + ">", cb=hear)
+        async def meet(message: Msg) -> None:
+            if self._switches.get(message.subject.removeprefix(living), b"") != message.data:
+                self._living_at = None
+                wake()
+
+        heard = [
+            await self._bus.client.subscribe(prefix + ">", cb=hear),
+            await self._bus.client.subscribe(living + ">", cb=meet),
+        ]
         try:
             await asyncio.Event().wait()
         finally:
             with contextlib.suppress(*_AWAY):
-                await heard.unsubscribe()
+                for each in heard:
+                    await each.unsubscribe()
+
+    async def gateways(self) -> Mapping[str, Switches]:
+        """The gateways that live, and what each may serve; one that cannot be understood may everything."""
+        now = asyncio.get_running_loop().time()
+        if self._living_at is None or now - self._living_at > _LIVING_SECONDS:
+            self._there()
+            self._living_at = now  # what is heard from here on asks for another reading
+            try:
+                async with asyncio.timeout(_READ_SECONDS):
+                    self._switches = await self._all(GATEWAYS)
+            except _AWAY as error:
+                self._living_at = None
+                raise Transient(f"The gateways cannot be read just now: {error!r}.") from error
+        return {name: _switches(name, raw) for name, raw in self._switches.items()}
+
+    async def _all(self, name: str) -> dict[str, bytes]:
+        """Everything that a bucket holds."""
+        found: dict[str, bytes] = {}
+        watcher = await (await self._bucket(name)).watchall()
+        try:
+            async for entry in watcher:
+                if entry is None:  # that was all
+                    break
+                if entry.value:
+                    found[entry.key] = entry.value
+        finally:
+            await watcher.stop()  # type: ignore[no-untyped-call]
+        return found
 
     async def tallies(self) -> Mapping[str, Tally]:
         """The newest counts of every gateway."""
@@ -154,17 +205,10 @@ class PlanBoard:
 
     async def _read_all(self) -> None:
         """All there are; those of gateways that are long dead are there no more."""
-        gone = set(self._tallies)
-        watcher = await (await self._bucket(TALLY)).watchall()
-        try:
-            async for entry in watcher:
-                if entry is None:  # that was all
-                    break
-                self._note(entry.key, entry.value or b"")
-                gone.discard(entry.key)
-        finally:
-            await watcher.stop()  # type: ignore[no-untyped-call]
-        for gateway in gone:
+        told = await self._all(TALLY)
+        for gateway, raw in told.items():
+            self._note(gateway, raw)
+        for gateway in self._tallies.keys() - told.keys():
             self._tallies.pop(gateway, None)
 
     def _note(self, gateway: str, raw: bytes) -> None:
@@ -175,3 +219,11 @@ class PlanBoard:
             self._tallies[gateway] = read_tally(raw)
         except Rejected as error:
             log.warning("%s: %s", gateway, error, extra={"action": "bad_tally"})
+
+
+def _switches(gateway: str, raw: bytes) -> Switches:
+    try:
+        return read_switches(raw)
+    except Rejected as error:
+        log.warning("%s: %s", gateway, error, extra={"action": "bad_switches"})
+        return Switches()

@@ -13,9 +13,10 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
+from upswing.adapters.listening import bound
 from upswing.adapters.nats.health import health_url, is_well
 from upswing.adapters.nats.permissions import server_config
-from upswing.adapters.processes import ended, kill_group, launched, relaunched
+from upswing.adapters.processes import ended, kill_group, launched, relaunched, until_ready
 from upswing.errors import Misuse, Transient
 from upswing.pulse import BEAT_SECONDS, FROZEN_SECONDS, Pulse
 from upswing.together import begin, end, kept
@@ -25,8 +26,6 @@ _CHECK_SECONDS = 5.0
 _ILL_CHECKS = 3
 """In a row: one bad answer may be a busy moment."""
 _ANSWER_SECONDS = 5.0
-_START_SECONDS = 20.0
-"""Recovering a large stream takes a while; a healthy start takes a tenth of a second."""
 
 
 def binary() -> str:
@@ -55,6 +54,7 @@ class EmbeddedServer:
         self._watch: asyncio.Task[None] | None = None
         self._stopping = False
         self._health, self._health_password = "", secrets.token_urlsafe(32)
+        self._asked = port
         self.port = port or self._port_of_last_time()
         self.restarts = 0
 
@@ -67,12 +67,14 @@ class EmbeddedServer:
         return f"nats://{role}:{self._passwords[role]}@127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Return when the server answers and its streams are recovered."""
+        """Return when the server answers and its streams are recovered; `Misuse` if the port asked for is taken."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self._asked:
+            bound("127.0.0.1", self._asked, "--nats-port").close()
         try:
             await self._launch()
         except Transient:
-            if not self.port:
+            if self._asked or not self.port:
                 raise
             log.warning(
                 "port %d is taken; taking any free one", self.port, extra={"action": "nats_port"}
@@ -114,18 +116,13 @@ class EmbeddedServer:
             )  # fmt: skip
         self._process = process
         try:
-            await self._until_ready(process)
-        except BaseException:  # whatever it is: what was started is ended, or it keeps the port
-            kill_group(process)
-            await process.wait()
-            raise
+            await until_ready(process, self._pulse, "nats-server", self._until_ready(process))
+        except Transient as error:
+            raise Transient(f"{error} Its last words: {self._last_words()}") from None
 
     async def _until_ready(self, process: asyncio.subprocess.Process) -> None:
         ports = self._folder / f"nats-server_{process.pid}.ports"
-        deadline = asyncio.get_running_loop().time() + _START_SECONDS
-        while asyncio.get_running_loop().time() < deadline:
-            if process.returncode is not None:
-                raise Transient(f"nats-server did not start: {self._last_words()}")
+        while process.returncode is None:
             if found := _read_port(ports):
                 self.port, self._health = found, health_url(found, self._health_password)
                 if await asyncio.to_thread(is_well, self._health):
@@ -133,9 +130,7 @@ class EmbeddedServer:
                         (self._folder / "port").write_text(str(self.port))
                     return
             await asyncio.sleep(0.01)
-        raise Transient(
-            f"nats-server was not ready in {_START_SECONDS:.0f} s: {self._last_words()}"
-        )
+        raise Transient("nats-server did not start.")
 
     async def _keep_alive(self) -> None:
         while self._process:

@@ -1,4 +1,4 @@
-"""Where do the gateway and the controller meet? In three buckets of the bus.
+"""Where do the gateway and the controller meet? In four buckets of the bus.
 
 | bucket       | key                  | value                                      | written by        |
 |--------------|----------------------|--------------------------------------------|-------------------|
@@ -6,6 +6,7 @@
 | `rl_tally`   | a gateway's instance | its counts, which only rise; forgotten in  | that gateway      |
 |              |                      | a day unless they are told again           |                   |
 | `rl_pins`    | an episode's hash    | the model that it got; forgotten in a day  | several gateways  |
+| `rl_gateways` | a gateway's instance | its switches; forgotten in a minute       | that gateway      |
 
 A write is heard at once as a plain message on the key's subject. A message that the bucket then
 refuses (its writer was late) is heard too, so it is only a nudge: what counts is what is stored.
@@ -37,8 +38,11 @@ from upswing.errors import Transient
 
 log = logging.getLogger(__name__)
 TRAFFIC, TALLY, PINS, PLAN = "rl_traffic", "rl_tally", "rl_pins", "plan"
+GATEWAYS = "rl_gateways"
 _PIN_SECONDS = TALLY_SECONDS = 24 * 3600.0
 """Without a word of it, an episode is over, and a gateway is dead: none comes back by that name."""
+GATEWAY_SECONDS = 60.0
+"""Without a word of it, a gateway does not live."""
 _POLL_SECONDS = 2.0
 """How long a plan can go unheard whose nudge was lost."""
 _ASK_SECONDS = 1.0
@@ -72,10 +76,11 @@ async def _aged(bus: Bus, name: str, ttl: float) -> None:
 
 
 async def make_buckets(bus: Bus) -> None:
-    """All three, before a gateway looks for them: the loop does that when it starts."""
+    """All of them, before a gateway looks for them: the loop does that when it starts."""
     await bucket(bus, TRAFFIC)
     await bucket(bus, TALLY, TALLY_SECONDS)
     await bucket(bus, PINS, _PIN_SECONDS)
+    await bucket(bus, GATEWAYS, GATEWAY_SECONDS)
 
 
 async def found(bus: Bus, name: str) -> KeyValue:
@@ -188,6 +193,20 @@ class TrafficBoard:
             await (await self._bucket(TALLY)).put(self._instance, raw)
         except _AWAY as error:
             raise Transient(f"The counts cannot be written just now: {error!r}.") from error
+
+    async def put_switches(self, raw: bytes) -> None:
+        """Say that this gateway lives, and what it may serve."""
+        try:
+            await (await self._bucket(GATEWAYS)).put(self._instance, raw)
+        except _AWAY as error:
+            raise Transient(f"The switches cannot be written just now: {error!r}.") from error
+
+    async def leave(self) -> None:
+        """Say that this gateway is no more."""
+        try:
+            await (await self._bucket(GATEWAYS)).delete(self._instance)
+        except _AWAY as error:
+            raise Transient(f"The switches cannot be removed just now: {error!r}.") from error
 
 
 class Pins:

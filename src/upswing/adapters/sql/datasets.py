@@ -11,7 +11,7 @@ from upswing.adapters.sql.database import Database, Row, Tx, blob_of, checked
 from upswing.adapters.sql.store import moment
 from upswing.contracts import Feedback, decode
 from upswing.dataset.sift import Candidate, Remains, Scored
-from upswing.ports import may_speak
+from upswing.senders import may_speak
 
 STAGE = "train"
 T = TypeVar("T")
@@ -40,7 +40,8 @@ _BODIES = (
 SHOWING = frozenset({"demonstration", "correction"})
 """Words of users whose comment is what would have been right."""
 _SHOWN = (
-    "SELECT t.trajectory_id, f.body, f.user_id, t.user_id, f.trusted, f.content_hash FROM feedback f "
+    "SELECT t.trajectory_id, f.body, f.user_id, t.user_id, f.trusted, f.content_hash, f.principal, f.many, "
+    "t.key_id FROM feedback f "
     "JOIN trajectories t ON t.trajectory_id = f.trajectory_id "
     "OR (f.trajectory_id IS NULL AND t.episode_id = f.episode_id) ORDER BY f.seq"
 )
@@ -88,10 +89,13 @@ class DataSets:
         rows = await self._database.read(lambda tx: tx.rows(_SHOWN))
         found: dict[str, str] = {}
         words = self._database.aside.sound(STAGE, "feedback", rows, _word)
-        for (trajectory_id, _, speaker, owner, trusted, _), word in words:
+        for (trajectory_id, _, speaker, owner, trusted, _, key, many, recorded_by), word in words:
             if word.type not in SHOWING or isinstance(word.comment, UnsetType):
                 continue
-            if word.comment.strip() and may_speak(speaker, owner, trusted=bool(trusted)):
+            if word.comment.strip() and may_speak(
+                speaker, owner, trusted=bool(trusted), key=key, recorded_by=recorded_by,
+                many=bool(many),
+            ):  # fmt: skip
                 found[trajectory_id] = word.comment
         return found
 

@@ -10,7 +10,7 @@ from upswing.adapters.sql.practice_tables import NOT_PRACTICE
 MOST = 50_000
 """Trajectories of both together, the newest: they tell a difference of 0.01, and take a second."""
 _SQL = (
-    "SELECT trajectory_seq, model, principal, raw_total FROM scored WHERE model IN (?, ?) AND "
+    "SELECT trajectory_seq, model, principal, raw_total, key_id FROM scored WHERE model IN (?, ?) AND "
     "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
     f"AND {NOT_PRACTICE} "
     "ORDER BY trajectory_seq DESC LIMIT ?"
@@ -25,6 +25,8 @@ class Earned:
     model: str
     principal: str
     raw: float
+    key: str = ""
+    """That it came with, where that may not speak for many users."""
 
 
 class Earnings:

@@ -12,8 +12,10 @@ from upswing.errors import Misuse
 
 OPERATOR_ID = "operator"
 """The key of the data directory's own operator."""
-_FROM_OUTSIDE, _REPLACED = "AGENTGYM_RL_API_KEY", "AGENTGYM_RL_API_KEY, replaced"
-"""Names of keys that the environment gave us: today, and before."""
+_FROM_OUTSIDE, _REPLACED = "AGENTGYM_RL_API_KEY", ", replaced"
+"""The name of a key that the environment gave us, and how the name of one ends that another took the place of."""
+_OPERATORS = "(key_id = 'operator' OR key_id LIKE 'env-%')"
+"""Where the operator's own key has been: of these, one works. Ids that `upswing keys` makes are hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class ApiKey:
     scope: str
     created: datetime
     revoked: datetime | None
+    many: bool = False
+    """It may speak for many users."""
 
 
 def digest(key: str) -> bytes:
@@ -41,7 +45,10 @@ class Keys:
 
     async def load(self) -> None:
         """Read the table anew; another process may have changed it."""
-        sql = "SELECT key_hash, key_id, name, scope, created_us, revoked_us FROM api_keys"
+        sql = (
+            "SELECT k.key_hash, k.key_id, k.name, k.scope, k.created_us, k.revoked_us, t.key_id "
+            "FROM api_keys k LEFT JOIN trusted_keys t ON t.key_id = k.key_id"
+        )
         rows = await self._database.read(lambda tx: tx.rows(sql))
         self._by_hash = dict(
             self._database.aside.sound("keys", "api_keys", rows, _key, key=lambda row: row[1])
@@ -57,7 +64,9 @@ class Keys:
         """Hash → key, of those that are not revoked."""
         return {hashed: key for hashed, key in self._by_hash.items() if key.revoked is None}
 
-    async def add(self, key_id: str, name: str, scope: str, key: str, now: datetime) -> None:
+    async def add(
+        self, key_id: str, name: str, scope: str, key: str, now: datetime, *, many: bool = False
+    ) -> None:
         """Remember a key; adding the same key again changes nothing."""
         values = (key_id, name, scope, digest(key), micros(now))
 
@@ -67,70 +76,92 @@ class Keys:
                 "ON CONFLICT DO NOTHING",
                 values,
             )
+            if many:
+                sql = "INSERT INTO trusted_keys (key_id) VALUES (?) ON CONFLICT DO NOTHING"
+                tx.execute(sql, (key_id,))
 
         await self._database.write(unit)
         await self.load()
 
-    async def own(self, key_id: str, name: str, scope: str, key: str, now: datetime) -> None:
-        """The key of this name in `secrets.json`: with a new one, the one before works no more."""
+    async def own(self, key_id: str, name: str, scope: str, key: str, now: datetime) -> bool:
+        """The key of this name in `secrets.json`: with a new one, the one before works no more.
+
+        True when there was another before.
+        """
         hashed = digest(key)
 
-        def unit(tx: Tx) -> None:
+        def unit(tx: Tx) -> bool:
             tx.execute(
                 "INSERT INTO api_keys (key_id, name, scope, key_hash, created_us) VALUES (?, ?, ?, ?, ?) "
                 "ON CONFLICT DO NOTHING",
                 (key_id, name, scope, hashed, micros(now)),
             )
-            tx.execute(
-                "UPDATE api_keys SET key_hash = ?, created_us = ?, revoked_us = NULL "
+            changed = tx.execute(
+                "UPDATE api_keys SET key_hash = ?, name = ?, created_us = ?, revoked_us = NULL "
                 "WHERE key_id = ? AND key_hash <> ?",
-                (hashed, micros(now), key_id, hashed),
+                (hashed, name, micros(now), key_id, hashed),
             )
+            return changed > 0
 
-        await self._database.write(unit)
+        replaced = await self._database.write(unit)
         await self.load()
+        return replaced
 
-    async def from_outside(self, key_id: str, key: str | None, now: datetime) -> None:
-        """The operator's key as AGENTGYM_RL_API_KEY says it; those that it said before work no more.
+    async def operator(self, key_id: str, made: str, given: str | None, now: datetime) -> None:
+        """The operator's one key: AGENTGYM_RL_API_KEY where it is `given`, else the one that we `made`.
 
-        One that was replaced works again when it is named again; one that was revoked by hand does not.
+        Others that were it before work no more. One that was replaced works again when it is named
+        again; one that was revoked by hand does not.
         """
-        hashed = digest(key) if key else b""
+        hashed = digest(given or made)
 
         def unit(tx: Tx) -> None:
             tx.execute(
-                "UPDATE api_keys SET revoked_us = ?, name = ? "
-                "WHERE name = ? AND revoked_us IS NULL AND key_hash <> ?",
-                (micros(now), _REPLACED, _FROM_OUTSIDE, hashed),
-            )
-            if not key:
-                return
-            tx.execute(
-                "UPDATE api_keys SET revoked_us = NULL, name = ? WHERE name = ? AND key_hash = ?",
-                (_FROM_OUTSIDE, _REPLACED, hashed),
+                f"UPDATE api_keys SET revoked_us = ?, name = name || ? "
+                f"WHERE {_OPERATORS} AND revoked_us IS NULL AND key_hash <> ?",
+                (micros(now), _REPLACED, hashed),
             )
             tx.execute(
-                "INSERT INTO api_keys (key_id, name, scope, key_hash, created_us) "
-                "VALUES (?, ?, 'operator', ?, ?) ON CONFLICT DO NOTHING",
-                (key_id, _FROM_OUTSIDE, hashed, micros(now)),
+                f"UPDATE api_keys SET revoked_us = NULL, name = substr(name, 1, length(name) - ?) "
+                f"WHERE {_OPERATORS} AND name LIKE ? AND key_hash = ?",
+                (len(_REPLACED), f"%{_REPLACED}", hashed),
             )
-            row = tx.row("SELECT scope, revoked_us FROM api_keys WHERE key_hash = ?", (hashed,))
-            if row is None or row[0] != "operator" or row[1] is not None:
-                why = "was revoked" if row and row[1] is not None else "is the key of somebody else"
-                raise Misuse(f"AGENTGYM_RL_API_KEY {why}: choose another, or leave it out.")
+            if given:
+                _take_from_outside(tx, key_id, hashed, now)
 
         await self._database.write(unit)
         await self.load()
 
+    def was_revoked(self, key: str) -> bool:
+        """By hand, and not because another took its place."""
+        found = self.find(key)
+        return bool(found and found.revoked and not found.name.endswith(_REPLACED))
+
     async def revoke(self, key_id: str, now: datetime) -> bool:
-        """True when there was such a key and it worked until now."""
-        sql = "UPDATE api_keys SET revoked_us = ? WHERE key_id = ? AND revoked_us IS NULL"
-        changed = await self._database.write(lambda tx: tx.execute(sql, (micros(now), key_id)))
+        """True when there was such a key and it worked until now, or might again after another replaced it."""
+        sql = (
+            f"UPDATE api_keys SET revoked_us = ?, name = CASE WHEN {_OPERATORS} THEN replace(name, ?, '') "
+            f"ELSE name END WHERE key_id = ? AND (revoked_us IS NULL OR ({_OPERATORS} AND name LIKE ?))"
+        )
+        values = (micros(now), _REPLACED, key_id, f"%{_REPLACED}")
+        changed = await self._database.write(lambda tx: tx.execute(sql, values))
         await self.load()
         return changed > 0
 
 
+def _take_from_outside(tx: Tx, key_id: str, hashed: bytes, now: datetime) -> None:
+    tx.execute(
+        "INSERT INTO api_keys (key_id, name, scope, key_hash, created_us) "
+        "VALUES (?, ?, 'operator', ?, ?) ON CONFLICT DO NOTHING",
+        (key_id, _FROM_OUTSIDE, hashed, micros(now)),
+    )
+    row = tx.row("SELECT scope, revoked_us FROM api_keys WHERE key_hash = ?", (hashed,))
+    if row is None or row[0] != "operator" or row[1] is not None:
+        why = "was revoked" if row and row[1] is not None else "is the key of somebody else"
+        raise Misuse(f"AGENTGYM_RL_API_KEY {why}: choose another, or leave it out.")
+
+
 def _key(row: Row) -> tuple[bytes, ApiKey]:
-    hashed, key_id, name, scope, created, revoked = row
+    hashed, key_id, name, scope, created, revoked, many = row
     since = moment(revoked) if revoked is not None else None
-    return blob(hashed), ApiKey(key_id, name, scope, moment(created), since)
+    return blob(hashed), ApiKey(key_id, name, scope, moment(created), since, many is not None)

@@ -12,6 +12,14 @@
 |             |                                | since the bus serves no message whose checksum is wrong |
 | `check`     | always                         | damage of this file itself                              |
 
+It is the first file that a start writes, so a directory with keys or streams and without a mark has lost it:
+
+| the mark is missing, and the database … | then                                                       |
+|-----------------------------------------|------------------------------------------------------------|
+| has rows                                | an alert: whether some are lost cannot be told             |
+| has none, or is missing, and keys or streams lie beside it | the loop does not start                 |
+| is missing, and nothing lies beside it  | this is a first start                                      |
+
 Sequence numbers come from SQLite's own counters, which never go back, so nothing is added to a commit.
 After a kill, rows of the last second may be lost with the log unnoticed; SQLite fsyncs them before they are
 acknowledged, so only a disk that lies can do that.
@@ -24,8 +32,9 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -43,7 +52,9 @@ SECONDS = 1.0
 """How far the mark may lag behind what was acknowledged."""
 SEALED_BYTES = 512 * 1024 * 1024
 """Of a database that is sealed: hashing more would keep a stop and a start waiting for seconds."""
-_STREAMS = Path("nats") / "jetstream"
+LEAST_FREE_BYTES = 64 * 1024 * 1024
+"""Of the disk: SQLite's log alone grows by half of that between two of its checkpoints."""
+_KEYS, _STREAMS = "secrets.json", Path("nats") / "jetstream"
 _SEQUENCES = "SELECT name, seq FROM sqlite_sequence"
 
 
@@ -98,13 +109,34 @@ def check_file(folder: Path) -> Mark | None:
     mark, path, wal = read_mark(folder), folder / DATABASE, folder / f"{DATABASE}-wal"
     size = path.stat().st_size if path.exists() else None
     waits = wal.exists() and wal.stat().st_size > 0
-    had = waits or (mark is not None and bool(mark.sequences or mark.seal))
-    if not size and had:
-        what = "missing" if size is None else "empty"
-        raise _damaged(folder, f"{DATABASE} is {what}, and this directory had a store")
+    had = bool(mark.sequences or mark.seal) if mark else _was_used(folder)
+    if not size and (waits or had):
+        raise _begun_anew(folder, mark, "missing" if size is None else "empty")
     if mark and mark.seal and (waits or _digest(path) != mark.seal):
         raise _damaged(folder, f"{DATABASE} changed while no loop ran")
     return mark
+
+
+def _was_used(folder: Path) -> bool:
+    """A start writes these after the mark."""
+    streams = folder / _STREAMS
+    return (folder / _KEYS).exists() or any(path.is_file() for path in streams.rglob("*"))
+
+
+def _begun_anew(folder: Path, mark: Mark | None, what: str) -> Damaged:
+    without = "" if mark else f" (its keys or streams are there, {FILE} is not)"
+    return _damaged(folder, f"{DATABASE} is {what}, and this directory had a store{without}")
+
+
+def _check_unmarked(folder: Path, found: Mapping[str, int]) -> None:
+    """A store whose mark is gone, or that an older version made."""
+    if not found and _was_used(folder):
+        raise _begun_anew(folder, None, "without rows")
+    if found:
+        log.error(
+            "%s is missing: whether rows of the store were lost cannot be told; a new one is written",
+            FILE, extra={"action": "alert"},
+        )  # fmt: skip
 
 
 def check_sequences(folder: Path, mark: Mark, found: Mapping[str, int]) -> None:
@@ -129,6 +161,8 @@ def begin(folder: Path) -> None:
     if mark is not None:
         check_sequences(folder, mark, found)
         _tell_streams(folder, mark)
+    elif path.exists():
+        _check_unmarked(folder, found)
     write_mark(folder, Mark(found))
 
 
@@ -177,11 +211,16 @@ def _tell_streams(folder: Path, mark: Mark) -> None:
 
 
 class Marker:
-    """Keeps the mark near to what is acknowledged."""
+    """Keeps the mark near to what is acknowledged, and an eye on the room that is left on the disk."""
 
-    def __init__(self, folder: Path, database: Database, seconds: float = SECONDS) -> None:
-        self._folder, self._database, self._seconds = folder, database, seconds
+    def __init__(
+        self, folder: Path, database: Database, seconds: float = SECONDS,
+        *, free: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
+    ) -> None:  # fmt: skip
+        self._folder, self._database, self._seconds, self._free = folder, database, seconds, free
         self._written: Mapping[str, int] = {}
+        self.trouble: str | None = None
+        """Why nothing can be stored, or soon cannot."""
 
     async def run(self) -> None:
         """For ever."""
@@ -191,10 +230,36 @@ class Marker:
             await asyncio.sleep(self._seconds)
 
     async def round(self) -> None:
-        found = await self._database.read(_read)
-        if found != self._written:
-            await asyncio.to_thread(write_mark, self._folder, Mark(found))
-            self._written = found
+        trouble = await asyncio.to_thread(self._room)
+        try:
+            found = await self._database.read(_read)
+            if found != self._written:
+                await asyncio.to_thread(write_mark, self._folder, Mark(found))
+                self._written = found
+        except OSError as error:
+            trouble = trouble or f"{FILE} cannot be written ({error.strerror})"
+        finally:
+            self._tell(trouble)
+
+    def _room(self) -> str | None:
+        try:
+            free = self._free(self._folder)
+        except OSError as error:
+            return f"the data directory cannot be looked at ({error.strerror})"
+        if free >= LEAST_FREE_BYTES:
+            return None
+        return f"the disk of {self._folder} is full or nearly so"
+
+    def _tell(self, trouble: str | None) -> None:
+        """One line when trouble begins, and one when it is over."""
+        before, self.trouble = self.trouble, trouble
+        if trouble and trouble != before:
+            log.error(
+                "%s: make room there; until then what arrives may be refused with 503, and senders keep it",
+                trouble, extra={"action": "alert"},
+            )  # fmt: skip
+        elif before and not trouble:
+            log.warning("there is room on the disk again", extra={"action": "room"})
 
 
 def _read(tx: Tx) -> dict[str, int]:

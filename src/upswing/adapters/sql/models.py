@@ -40,6 +40,7 @@ class Models:
         final_reward: float | None,
         now: datetime,
         prefix: str = "agent-zero-rl-v",
+        seal: str = "",
     ) -> str:
         """The name of this job's model; a job has one, however often it is registered."""
 
@@ -49,11 +50,11 @@ class Models:
                 return str(known[0])
             ((version,),) = tx.rows(
                 "INSERT INTO models (model_id, job_id, base_model, parent, snapshot, path, card, state, "
-                "samples, final_reward, created_us) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "samples, final_reward, created_us, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                 "RETURNING version",
                 (
                     f"job {job_id}", job_id, base_model, parent, snapshot, path, card, TRAINED,
-                    samples, final_reward, micros(now),
+                    samples, final_reward, micros(now), seal,
                 ),
             )  # fmt: skip
             name = f"{prefix}{version}"
@@ -129,6 +130,6 @@ def many(rows: Iterable[Row], aside: Aside) -> list[ModelRow]:
 
 
 def _model(row: Row) -> ModelRow:
-    *values, created, deployed_us = row
+    *values, created, deployed_us, seal = row
     since = moment(deployed_us) if deployed_us is not None else None
-    return checked(ModelRow(*(*values, moment(created), since)))
+    return checked(ModelRow(*(*values, moment(created), since, seal)))

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from hashlib import sha256
+from uuid import NAMESPACE_URL, uuid5
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from upswing.adapters.sql.database import Database, Row, Tx, blob, blob_of, checked, is_sane
-from upswing.adapters.sql.store import micros, post
+from upswing.adapters.sql.settling import settle
+from upswing.adapters.sql.store import bury, micros, post
 from upswing.aside import Aside, bytes_of
-from upswing.contracts import Feedback, Reward, decode, encode
-from upswing.contracts.topics import REWARD
+from upswing.contracts import DeadLetter, Feedback, Reward, decode, encode
+from upswing.contracts.dead import PAYLOAD_LIMIT
+from upswing.contracts.topics import FEEDBACK, REWARD
 from upswing.dataset.groups import group_key
+from upswing.errors import Reason
 from upswing.labels import OTHER
-from upswing.ports import NewReward, ScoredFacts, ScoredMember, SpokenWord, may_speak
+from upswing.ports import NewReward, ScoredFacts, ScoredMember, SpokenWord
+from upswing.senders import Speaker, Voice, may_speak
 
-STAGE = "reward"
+STAGE, COLLECT = "reward", "collect"
+_GIVEN_UP = 1000
+"""Words in one step."""
 _FACTS = (
     "trajectory_seq", "trajectory_id", "episode_id", "agent_id", "principal", "model", "window_id",
     "scenario_id", "domain", "complexity", "turns", "seconds", "tokens", "pnl", "balance",
     "infra_error", "revision", "total", "raw_total", "verified", "reported", "feedback",
-    "task_id", "continuous", "answers",
+    "task_id", "continuous", "answers", "key_id",
 )  # fmt: skip
 _INSERT = (
     f"INSERT INTO scored ({', '.join(_FACTS)}) VALUES ({', '.join('?' * len(_FACTS))}) "
@@ -38,7 +49,7 @@ _LAST_DEPLOYED = (
     "ORDER BY deployed_us DESC LIMIT 20"
 )
 _NEWEST = (
-    "SELECT principal, raw_total, model FROM scored WHERE infra_error = 0 "
+    "SELECT principal, raw_total, key_id, model FROM scored WHERE infra_error = 0 "
     "ORDER BY trajectory_seq DESC LIMIT 10000"
 )
 
@@ -48,7 +59,7 @@ class ModelTotals:
     """Raw totals of one model's newest trajectories, with whose they are."""
 
     model: str
-    values: tuple[tuple[str, float], ...]
+    values: tuple[tuple[Speaker, float], ...]
 
 
 class Rewards:
@@ -103,6 +114,10 @@ class Rewards:
             STAGE, "rewards", [row], _reward, key=lambda _: trajectory_id
         )  # fmt: skip
         return found[0] if found else None
+
+    async def settle(self, late: frozenset[str], after: timedelta, *, now: datetime) -> int:
+        """Count the `late` components of trajectories that are so old, as they stood then; how many."""
+        return await self._database.write(lambda tx: settle(tx, late, after, now))
 
     # ── the past ─────────────────────────────────────────────────────────────────────────────
 
@@ -170,23 +185,23 @@ class Rewards:
         rows = await self._database.read(lambda tx: tx.rows(sql, (seq, limit)))
         return [SpokenWord(row[0], row[1], row[2], row[3], row[4] is not None) for row in rows]
 
-    async def forget_waiting(self, before: datetime, most: int) -> int:
-        """Words whose trajectory never came: the old ones, and all beyond `most`."""
-        waiting = (
-            "SELECT f.seq FROM feedback f LEFT JOIN trajectories t "
-            "ON t.trajectory_id = f.trajectory_id WHERE t.trajectory_id IS NULL "
-            "AND f.trajectory_id IS NOT NULL"
+    async def give_up_waiting(self, before: datetime, most: int, *, now: datetime) -> int:
+        """Words whose work never came, the old ones and all beyond `most`, become dead letters."""
+        nowhere = (
+            "FROM feedback f WHERE NOT EXISTS (SELECT 1 FROM trajectories t "
+            "WHERE t.trajectory_id = f.trajectory_id) AND NOT EXISTS (SELECT 1 FROM scored s "
+            "WHERE s.episode_id = f.episode_id)"
         )
+        columns = "SELECT f.seq, f.feedback_id, f.body, f.user_id, f.stored_us"
 
         def unit(tx: Tx) -> int:
-            old = tx.execute(
-                f"DELETE FROM feedback WHERE stored_us < ? AND seq IN ({waiting})",
-                (micros(before),),
-            )
-            extra = tx.rows(f"{waiting} ORDER BY f.seq DESC LIMIT 1000000 OFFSET {int(most)}")
-            for row in extra:
-                tx.execute("DELETE FROM feedback WHERE seq = ?", (row[0],))
-            return old + len(extra)
+            sql = f"{columns} {nowhere} AND f.stored_us < ? ORDER BY f.seq LIMIT {_GIVEN_UP}"
+            old = tx.rows(sql, (micros(before),))
+            sql = f"{columns} {nowhere} ORDER BY f.seq DESC LIMIT {_GIVEN_UP} OFFSET {int(most)}"
+            given_up = {row[0]: row for row in (*old, *tx.rows(sql))}
+            for row in given_up.values():
+                _bury_word(tx, row, now)
+            return len(given_up)
 
         return await self._database.write(unit)
 
@@ -210,7 +225,7 @@ class Rewards:
         other: all those are one model.
         """
         sql = (
-            "SELECT principal, raw_total FROM scored WHERE model = ? AND infra_error = 0 "
+            "SELECT principal, raw_total, key_id FROM scored WHERE model = ? AND infra_error = 0 "
             "ORDER BY trajectory_seq DESC LIMIT ?"
         )
 
@@ -222,15 +237,16 @@ class Rewards:
             names.pop(OTHER, None)
             totals = {name: earned_of(tx.rows(sql, (name, most))) for name in names}
             newest = tx.rows(_NEWEST)
-            totals[OTHER] = earned_of([row[:2] for row in newest if row[2] not in names][:most])
+            totals[OTHER] = earned_of([row[:3] for row in newest if row[3] not in names][:most])
             return [ModelTotals(name, values) for name, values in totals.items() if values]
 
         return await self._database.read(unit)
 
 
-def earned_of(rows: Iterable[Row]) -> tuple[tuple[str, float], ...]:
+def earned_of(rows: Iterable[Row]) -> tuple[tuple[Speaker, float], ...]:
     """(principal, raw reward) of rows that hold such; others are no evidence of anything."""
-    return tuple((row[0], row[1]) for row in rows if isinstance(row[0], str) and is_sane(row[1]))
+    sane = (row for row in rows if isinstance(row[0], str) and is_sane(row[1]))
+    return tuple((Voice(row[0], str(row[2])) if row[2] else row[0], row[1]) for row in sane)
 
 
 def _insert(tx: Tx, reward: Reward, now: datetime) -> bool:
@@ -255,6 +271,7 @@ def _remember(tx: Tx, new: NewReward) -> None:
             facts.complexity, facts.turns, facts.seconds, facts.tokens, new.pnl, new.balance,
             int(new.infra_error), about["revision"], new.reward.total_reward, about["raw_total"],
             new.verified, new.reported, new.feedback, new.task_id, int(new.continuous), new.answers,
+            new.key_id,
         ),
     )  # fmt: skip
     if new.infra_error:
@@ -267,6 +284,24 @@ def _remember(tx: Tx, new: NewReward) -> None:
         )
 
 
+def _bury_word(tx: Tx, row: Row, now: datetime) -> None:
+    """A dead letter in the place of a word; tried again, it waits again."""
+    seq, feedback_id, body, user_id, stored_us = row
+    payload = bytes_of(body)
+    letter = DeadLetter(
+        dead_id=uuid5(NAMESPACE_URL, f"{FEEDBACK} {feedback_id} {stored_us}"),
+        timestamp=now,
+        subject=FEEDBACK,
+        reason=Reason.UNKNOWN_TARGET.value,
+        detail="Nobody told of the work that it speaks of while it waited, so it counted nowhere.",
+        deliveries=1,
+        payload=payload.decode(errors="replace")[:PAYLOAD_LIMIT],
+        sha256=sha256(payload).hexdigest(),
+    )
+    bury(tx, letter, stage=COLLECT, user_id=user_id)
+    tx.execute("DELETE FROM feedback WHERE seq = ?", (seq,))
+
+
 def _move(tx: Tx, name: str, seq: int) -> None:
     tx.execute(
         "INSERT INTO cursors (name, seq) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET seq = excluded.seq",
@@ -275,18 +310,40 @@ def _move(tx: Tx, name: str, seq: int) -> None:
 
 
 def _words(tx: Tx, trajectory_id: str, episode_id: str | None, owner: str | None) -> list[Feedback]:
-    columns = "SELECT body, user_id, trusted, feedback_id, content_hash FROM feedback"
+    columns = (
+        "SELECT body, user_id, trusted, feedback_id, content_hash, principal, many FROM feedback"
+    )
     sql = f"{columns} WHERE trajectory_id = ?"
     rows = tx.rows(sql, (trajectory_id,))
     if episode_id is not None:
         sql = f"{columns} WHERE episode_id = ?"
         rows += tx.rows(sql, (episode_id,))
-    may = [row for row in rows if may_speak(row[1], owner, trusted=bool(row[2]))]
-    return tx.aside.sound(STAGE, "feedback", may, _word, key=lambda row: row[3], raw=bytes_of)
+    if not rows:
+        return []
+    key = recorded_by(tx, trajectory_id)
+    may = [row for row in rows if _may_speak(row, owner, key)]
+
+    def word(row: Row) -> Feedback:
+        said = decode(Feedback, blob_of(row[0], row[4]))
+        nobody = said.user_id is UNSET and owner is not None and not row[2]
+        return (
+            replace(said, user_id=owner) if nobody else said
+        )  # it is the user's own key that speaks
+
+    return tx.aside.sound(STAGE, "feedback", may, word, key=lambda row: row[3], raw=bytes_of)
 
 
-def _word(row: Row) -> Feedback:
-    return decode(Feedback, blob_of(row[0], row[4]))
+def _may_speak(word: Row, owner: str | None, recorded_by: str) -> bool:
+    _, user, trusted, _, _, key, many = word
+    return may_speak(
+        user, owner, trusted=bool(trusted), key=key, recorded_by=recorded_by, many=bool(many)
+    )
+
+
+def recorded_by(tx: Tx, trajectory_id: str) -> str:
+    """The key that a trajectory came with; empty where nobody knows."""
+    row = tx.row("SELECT key_id FROM trajectories WHERE trajectory_id = ?", (trajectory_id,))
+    return str(row[0]) if row and row[0] else ""
 
 
 def _reward(row: Row) -> Reward:

@@ -1,7 +1,7 @@
 """What have models earned since, and who complained about them?
 
 Only episodes count that chance gave to a model: recorded by a gateway, not asked for by name, answered
-by one model, not spoiled by the infrastructure, no evaluations and no practice. Each counts once: a reward at its first
+by one model, not chosen by a switch of the gateway, not spoiled by the infrastructure, no evaluations and no practice. Each counts once: a reward at its first
 revision, a complaint when it is the trajectory's first.
 """
 
@@ -10,24 +10,29 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
+from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from upswing.adapters.sql.database import Row, Tx, blob, blob_of
+from upswing.adapters.sql.key_tables import OWN_FIRST, SPOKEN
 from upswing.adapters.sql.store import moment
 from upswing.contracts.typed import json_decoder
 from upswing.errors import Rejected
-from upswing.ports import BUS, may_speak
 from upswing.ports_rollout import MOST_ASIDE, Complaints, Earned, Rewards, SeenComplaint, SeenReward
+from upswing.senders import BUS, may_speak
 
 _PATIENCE_US = 3600 * 1_000_000
 """How long a complaint waits for its trajectory, which is stored when its episode is over."""
 _FEEDBACK = (
-    "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, principal, content_hash "
+    "SELECT seq, body, trajectory_id, episode_id, user_id, trusted, stored_us, principal, content_hash, many "
     "FROM feedback"
 )
-_BEFORE = "SELECT body, user_id, trusted, principal, content_hash FROM feedback WHERE seq < ?"
+_BEFORE = "SELECT body, user_id, trusted, principal, content_hash, many FROM feedback WHERE seq < ?"
+_LATELY_US = 7 * 24 * 3600 * 1_000_000
+"""How long a key that has spoken is one of those that speak lately."""
 _SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
 """A gateway's own subject on the bus: what comes by another door only says that it was one."""
 
@@ -36,6 +41,7 @@ class _Gateway(msgspec.Struct):
     rollout: str = ""
     named: bool = False
     step: str = ""
+    switch: str = ""
     unit: str = "episode"
 
 
@@ -69,6 +75,10 @@ class _Word(msgspec.Struct):
     rating: int | None = None
 
 
+_ALIKE = 100
+"""Trajectories of one episode's name that are looked through."""
+_SEARCHED = 5
+"""Times as many trajectories are looked through as are wanted."""
 _COMPLETION = "task_completion"
 _LONGEST = 100
 """Characters of a segment's name."""
@@ -94,16 +104,18 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
     counts = f"r.revision = 1 AND t.model IN ({marks}) AND {_SOUND}"
     sql = (
         f"SELECT r.seq, t.model, CASE WHEN {counts} THEN r.body END, CASE WHEN {counts} THEN t.body END, "
-        "t.agent_type, t.user_id, t.seq, t.content_hash "
+        "t.agent_type, t.user_id, t.seq, t.content_hash, t.agent_id, t.key_id, t.many "
         "FROM rewards r LEFT JOIN trajectories t ON t.trajectory_id = r.trajectory_id "
         "WHERE r.seq > ? ORDER BY r.seq LIMIT ?"
     )
     rows = tx.rows(sql, (*models, *models, seq, limit))
     told = [row for row in rows if row[3] is not None]
     seen = tx.aside.sound("deploy", "rewards", told, lambda row: _reward(tx, row, models))
+    counted = tuple(each for each in seen if each)
     return Rewards(
-        tuple(each for each in seen if each), rows[-1][0] if rows else seq, more=len(rows) == limit
-    )
+        counted, rows[-1][0] if rows else seq, more=len(rows) == limit,
+        several=any(each.key for each in counted) and _several(tx),
+    )  # fmt: skip
 
 
 def complaints_after(
@@ -123,27 +135,68 @@ def complaints_after(
     def hear(row: Row) -> None:
         if not _negative(blob_of(row[1], row[8])) or not (row[2] or row[3]):
             return
-        target = _target(tx, row)
-        if target is not None and (found := _complaint(tx, row, target, models)):
-            seen.append(found)
-        elif target is None and row[6] > stale:
+        targets = _targets(tx, row)
+        found = (_complaint(tx, row, target, models) for target in targets)
+        if (first := next(filter(None, found), None)) is not None:
+            seen.append(first)
+        elif not targets and row[6] > stale:
             waiting.append(row[0])
 
     tx.aside.sound("deploy", "feedback", (*waited, *news), hear)
     upto = news[-1][0] if news else seq
-    return Complaints(tuple(seen), upto, len(news) == limit, tuple(waiting[-MOST_ASIDE:]))
+    several = any(each.key for each in seen) and _several(tx)
+    return Complaints(tuple(seen), upto, len(news) == limit, tuple(waiting[-MOST_ASIDE:]), several)
+
+
+def _several(tx: Tx) -> bool:
+    """Do several keys speak lately? By days: however much one of them says, the others have spoken.
+
+    The index leads from one key to the next, so it costs as many looks as there are keys.
+    """
+    last = tx.row("SELECT stored_us FROM trajectories ORDER BY seq DESC LIMIT 1")
+    row = tx.row(
+        "WITH RECURSIVE k (key_id) AS ("
+        f"SELECT MIN(key_id) FROM trajectories WHERE {SPOKEN} UNION ALL "
+        f"SELECT (SELECT MIN(key_id) FROM trajectories WHERE {SPOKEN} AND key_id > k.key_id) "
+        "FROM k WHERE k.key_id IS NOT NULL) "
+        "SELECT COUNT(*) FROM k WHERE k.key_id IS NOT NULL AND ("
+        f"SELECT stored_us FROM trajectories WHERE {SPOKEN} AND key_id = k.key_id "
+        "ORDER BY seq DESC LIMIT 1) > ?",
+        ((last[0] if last else 0) - _LATELY_US,),
+    )
+    return bool(row and row[0] > 1)
+
+
+def _who(user: Any, many: Any, seq: Any, agent: Any) -> object:
+    """Whose an episode is: where a key speaks for many and names no user, nobody else's."""
+    return user or (f"episode {seq}" if many else agent)
+
+
+def _hashed(key: Any, user: Any) -> str:
+    """Enough to tell the users of all keys apart, and to tell nobody who they are."""
+    return sha256(f"{key}\0{user}".encode("utf-8", "replace")).hexdigest()[:10]
 
 
 def earned(tx: Tx, model_id: str, most: int) -> Earned:
-    """What the newest trajectories of a model earned."""
+    """What the newest trajectories of a model earned; those that a switch gave to it say nothing of the plan's."""
     rows = tx.rows(
-        "SELECT s.raw_total FROM scored s WHERE s.model = ? AND s.infra_error = 0 "
-        f"AND EXISTS (SELECT 1 FROM trajectories t WHERE t.seq = s.trajectory_seq AND {_SOUND}) "
+        "SELECT s.raw_total, t.body FROM scored s JOIN trajectories t ON t.seq = s.trajectory_seq "
+        f"WHERE s.model = ? AND s.infra_error = 0 AND {_SOUND} "
         "ORDER BY s.trajectory_seq DESC LIMIT ?",
-        (model_id, most),
+        (model_id, _SEARCHED * most),
     )
-    values = [row[0] for row in rows if isinstance(row[0], float) and math.isfinite(row[0])]
+    found = (row[0] for row in rows if not _by_switch(row[1]))
+    sound = (total for total in found if isinstance(total, float) and math.isfinite(total))
+    values = list(islice(sound, most))
     return Earned(math.fsum(values) / len(values) if values else None, len(values))
+
+
+def _by_switch(body: Any) -> bool:
+    try:
+        gateway = _TRAJECTORIES.decode(blob(body)).metadata.gateway
+    except _UNREADABLE:
+        return False
+    return gateway is not None and bool(gateway.switch)
 
 
 def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
@@ -152,7 +205,7 @@ def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
         return None
     gateway = about.gateway
     by_user = gateway.unit == "user"
-    if by_user and _came_before(tx, row[5], row[6], models, gateway.rollout):
+    if by_user and _came_before(tx, (row[5], row[9]), row[6], models, gateway.rollout):
         return None
     total = completion = None
     with contextlib.suppress(*_UNREADABLE):
@@ -162,6 +215,7 @@ def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
     return SeenReward(
         row[0], row[1], gateway.rollout, total, gateway.step, completion,
         _segments(about.domain, row[4], about.segment), by_user,
+        key="" if row[10] else str(row[9]), user=_hashed(row[9], _who(row[5], row[10], row[6], row[8])),
     )  # fmt: skip
 
 
@@ -180,13 +234,15 @@ def _segments(domain: Any, agent_type: Any, declared: Any) -> tuple[str, ...]:
     )
 
 
-def _came_before(tx: Tx, user: Any, seq: int, models: Sequence[str], rollout: str) -> bool:
-    """Has this user been counted? The newest of their episodes say so."""
+def _came_before(
+    tx: Tx, who: tuple[Any, Any], seq: int, models: Sequence[str], rollout: str
+) -> bool:
+    """Has this user of this key been counted? The newest of their episodes say so."""
     marks = ", ".join("?" * len(models))
     rows = tx.rows(
-        f"SELECT t.body FROM trajectories t WHERE t.user_id = ? AND t.seq < ? AND t.model IN ({marks}) "
+        f"SELECT t.body FROM trajectories t WHERE t.user_id = ? AND t.key_id = ? AND t.seq < ? AND t.model IN ({marks}) "
         f"AND {_SOUND} ORDER BY t.seq DESC LIMIT ?",
-        (user, seq, *models, _EARLIER),
+        (*who, seq, *models, _EARLIER),
     )
     found = (_by_chance(row[0]) for row in rows)
     return any(about and about.gateway and about.gateway.rollout == rollout for about in found)
@@ -199,18 +255,21 @@ def _by_chance(body: Any) -> _Metadata | None:
     except _UNREADABLE:
         return None
     gateway = about.gateway
-    if gateway is None or not gateway.rollout or gateway.named:
+    if gateway is None or not gateway.rollout or gateway.named or gateway.switch:
         return None
     if about.mixed_models or about.withdrawn_model:
         return None
     return about
 
 
-def _may_complain(user_id: str | None, owner: str | None, trusted: int, principal: str) -> bool:
+def _may_complain(
+    user_id: str | None, owner: str | None, trusted: int, principal: str, many: int, key: str
+) -> bool:
     """An agent on the bus hears of everybody's episodes: it speaks for none that names no user."""
-    return may_speak(user_id, owner, trusted=bool(trusted)) and not (
-        principal == BUS and owner is None
+    may = may_speak(
+        user_id, owner, trusted=bool(trusted), key=principal, recorded_by=key, many=bool(many)
     )
+    return may and not (principal == BUS and owner is None)
 
 
 def _negative(body: Any) -> bool:
@@ -231,16 +290,21 @@ def _complained(earlier: Row) -> bool:
         return False
 
 
-def _target(tx: Tx, word: Row) -> str | None:
-    """The scored trajectory that a word speaks of."""
+def _targets(tx: Tx, word: Row) -> list[str]:
+    """The scored trajectories that a word may speak of, its own key's first: others may name an episode alike."""
     column, value = ("trajectory_id", word[2]) if word[2] else ("episode_id", word[3])
-    row = tx.row(f"SELECT trajectory_id FROM scored WHERE {column} = ?", (value,))
-    return row[0] if row else None
+    rows = tx.rows(
+        "SELECT s.trajectory_id FROM scored s JOIN trajectories t ON t.seq = s.trajectory_seq "
+        f"WHERE s.{column} = ? ORDER BY {OWN_FIRST}, s.trajectory_seq LIMIT {_ALIKE}",
+        (value, word[7]),
+    )
+    return [row[0] for row in rows]
 
 
 def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenComplaint | None:
     row = tx.row(
-        "SELECT t.model, t.body, t.user_id, t.started_us, t.episode_id, t.content_hash FROM trajectories t "
+        "SELECT t.model, t.body, t.user_id, t.started_us, t.episode_id, t.content_hash, t.key_id, t.many, "
+        "t.agent_id, t.seq FROM trajectories t "
         f"WHERE t.trajectory_id = ? AND {_SOUND}",
         (target,),
     )
@@ -251,13 +315,16 @@ def _complaint(tx: Tx, word: Row, target: str, models: Sequence[str]) -> SeenCom
         return None
     if about.gateway.unit == "user":
         return None  # one who complains often is one user
-    owner = row[2]
-    if not _may_complain(word[4], owner, word[5], word[7]):
+    owner, key = row[2], row[6]
+    if not _may_complain(word[4], owner, word[5], word[7], word[9], key):
         return None
     earlier = tx.rows(f"{_BEFORE} AND trajectory_id = ?", (word[0], target))
     if row[4] is not None:
         earlier += tx.rows(f"{_BEFORE} AND episode_id = ?", (word[0], row[4]))
-    if any(_complained(e) and _may_complain(e[1], owner, e[2], e[3]) for e in earlier):
+    if any(_complained(e) and _may_complain(e[1], owner, e[2], e[3], e[5], key) for e in earlier):
         return None
     gateway = about.gateway
-    return SeenComplaint(word[0], row[0], gateway.rollout, moment(row[3]), gateway.step)
+    return SeenComplaint(
+        word[0], row[0], gateway.rollout, moment(row[3]), gateway.step,
+        key="" if row[7] else str(key), user=_hashed(key, _who(owner, row[7], row[9], row[8])),
+    )  # fmt: skip

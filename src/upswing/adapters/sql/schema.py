@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from upswing.adapters.sql.key_tables import KEYS, SPEAKERS
 from upswing.adapters.sql.learning_columns import LEARNING
 from upswing.adapters.sql.practice_tables import PRACTICE
 from upswing.adapters.sql.rollout_tables import ORIGIN, ROLLOUTS
@@ -213,7 +214,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX scored_by_kind ON scored (domain, trajectory_seq)",
         "CREATE INDEX scored_by_model ON scored (model, trajectory_seq)",
         "CREATE INDEX scored_by_episode ON scored (episode_id) WHERE episode_id IS NOT NULL",
-        # The raw scores of first revisions: what a baseline is made of.
+        # The raw scores that a baseline is made of: of first revisions, and of what comes late an hour after.
         """CREATE TABLE component_scores (
             name TEXT NOT NULL,
             trajectory_seq {big} NOT NULL,
@@ -322,6 +323,27 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     PRACTICE,
     # What is too old for a job is known without a look at the large rows.
     ("CREATE INDEX trajectories_ended ON trajectories (ended_us)",),
+    KEYS,
+    # The seal of the checkpoint that training wrote: another one in its place is not served.
+    ("ALTER TABLE models ADD COLUMN seal TEXT NOT NULL DEFAULT ''",),
+    # Groups that could not be judged are asked about again; each asking has its own price.
+    (
+        "ALTER TABLE judged ADD COLUMN tries INTEGER NOT NULL DEFAULT 1",
+        "ALTER TABLE judged ADD COLUMN first_us {big} NOT NULL DEFAULT 0",
+        "ALTER TABLE judged ADD COLUMN next_us {big}",
+        """CREATE TABLE judge_spend (
+            asked_us {big} NOT NULL,
+            prompt_tokens {big} NOT NULL,
+            completion_tokens {big} NOT NULL,
+            usd DOUBLE PRECISION NOT NULL
+        )""",
+        (
+            "INSERT INTO judge_spend (asked_us, prompt_tokens, completion_tokens, usd) "
+            "SELECT judged_us, prompt_tokens, completion_tokens, usd FROM judged"
+        ),
+        "UPDATE judged SET first_us = judged_us",
+    ),
+    SPEAKERS,
 )
 
 

@@ -20,6 +20,7 @@ from upswing.adapters.sql.rewards import MEMBER, earned_of, members_of
 from upswing.adapters.sql.store import LATEST, micros, moment
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Learnable, learnable
 from upswing.ports import ModelRow, ScoredMember, Signals
+from upswing.senders import Speaker
 
 LOOKED_AT = 20_000
 """The newest trajectories that are looked at for what they can teach: a look should stay cheap."""
@@ -125,7 +126,7 @@ def _number(tx: Tx, sql: str, *params: object) -> int:
     return int(row[0]) if row and row[0] is not None else 0
 
 
-def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[str, float], ...]:
+def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[Speaker, float], ...]:
     """The newest rewards of a model, after what a job was asked for on already."""
     floor = _number(
         tx,
@@ -133,18 +134,18 @@ def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[str, float], ...]
         _DEGRADED,
     )
     sql = (
-        "SELECT principal, raw_total FROM scored WHERE model = ? AND trajectory_seq > ? "
+        "SELECT principal, raw_total, key_id FROM scored WHERE model = ? AND trajectory_seq > ? "
         f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
     return earned_of(tx.rows(sql, (model_id, floor, recent)))
 
 
-def _before(tx: Tx, model: ModelRow, recent: int) -> tuple[tuple[str, float], ...]:
+def _before(tx: Tx, model: ModelRow, recent: int) -> tuple[tuple[Speaker, float], ...]:
     """The newest rewards of a model that it earned before it was promoted."""
     if model.deployed is None:
         return ()
     sql = (
-        "SELECT principal, raw_total FROM scored WHERE model = ? AND trajectory_seq < ? "
+        "SELECT principal, raw_total, key_id FROM scored WHERE model = ? AND trajectory_seq < ? "
         f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
     first = _first_since(tx, micros(model.deployed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +10,8 @@ from dataclasses import astuple, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
+
+import msgspec
 
 from upswing.adapters.sql import mark
 from upswing.adapters.sql.attempts import Attempts
@@ -23,6 +26,7 @@ from upswing.adapters.sql.database import (
     connect_sqlite,
     foreign_errors,
 )
+from upswing.adapters.sql.key_tables import OWN_FIRST
 from upswing.adapters.sql.schema import migrate
 from upswing.contracts import DeadLetter, decode, encode
 from upswing.contracts.topics import FEEDBACK, FEEDBACKS, TRAJECTORIES, TRAJECTORY
@@ -35,12 +39,13 @@ from upswing.ports import (
     Receipt,
     StoredTrajectory,
     Taken,
-    may_speak,
 )
+from upswing.senders import BEGUN_BY, NOBODY, Sender, may_speak
 
 LATEST = 253_370_000_000_000_000
 """Microseconds since 1970 that are still a time, with a year to spare."""
 _STAGE, _RELAY = "store", "relay"
+_DEAD = "SELECT seq, stage, body, replayed_us, key_id, many FROM dead"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = tuple(
     {"started": "started_us", "ended": "ended_us"}.get(field.name, field.name)
@@ -115,6 +120,7 @@ class SqlStore(Attempts):
         now: datetime,
         stream_seq: int | None,
         announce: bool,
+        overrides: bool = False,
     ) -> Taken:
         """Store it once, whatever is delivered how often."""
         values = (*map(_value, astuple_flat(admitted)), door, micros(now))
@@ -123,6 +129,8 @@ class SqlStore(Attempts):
         def unit(tx: Tx) -> Taken:
             if tx.row("SELECT 1 FROM erased WHERE ref = ?", (key,)):
                 return Taken.ERASED
+            if not overrides and begun_by(tx, key) not in {"", admitted.key_id}:
+                return Taken.NOT_YOURS
             if tx.execute(_INSERT, values) == 0:
                 row = tx.row(
                     "SELECT content_hash FROM trajectories WHERE trajectory_id = ?", (key,)
@@ -198,19 +206,23 @@ class SqlStore(Attempts):
         stream_seq: int | None = None,
     ) -> Taken:
         """Store a user's word once, unless it speaks of somebody else's work."""
-        values = (*astuple(admitted)[:-1], int(admitted.trusted), micros(now))
 
         def unit(tx: Tx) -> Taken:
             if tx.row("SELECT 1 FROM erased WHERE ref = ?", (admitted.feedback_id,)):
                 return Taken.ERASED
-            if not may_speak(admitted.user_id, _owner(tx, admitted), trusted=admitted.trusted):
+            owner, may = _speaks(tx, admitted)
+            if not may:
                 return Taken.NOT_YOURS
+            user = admitted.user_id or (None if admitted.trusted else owner)
             inserted = tx.execute(
                 "INSERT INTO feedback (feedback_id, content_hash, body, trajectory_id, episode_id, "
-                "inference_id, user_id, principal, trusted, stored_us) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (feedback_id) DO NOTHING",
-                values,
-            )
+                "inference_id, user_id, principal, trusted, many, stored_us) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (feedback_id) DO NOTHING",
+                (
+                    *astuple(admitted)[:6], user, admitted.principal, int(admitted.trusted),
+                    int(admitted.many), micros(now),
+                ),
+            )  # fmt: skip
             if inserted:
                 if announce:
                     post(
@@ -233,35 +245,30 @@ class SqlStore(Attempts):
 
         return await self.database.write(unit)
 
+    async def speaks(self, admitted: AdmittedFeedback) -> bool:
+        """May this word count, as far as its trajectory is known?"""
+        return await self.database.read(lambda tx: _speaks(tx, admitted)[1])
+
     # ── dead letters ─────────────────────────────────────────────────────────────────────────
 
     async def bury(
-        self, letter: DeadLetter, *, stage: str, user_id: str | None = None, heard: bool = False
-    ) -> None:
+        self, letter: DeadLetter, *, stage: str, user_id: str | None = None, heard: bool = False,
+        sender: Sender = NOBODY,
+    ) -> None:  # fmt: skip
         """Keep a dead letter and announce it; one that was `heard` on the bus is there already."""
-        body, dead_id = encode(letter), str(letter.dead_id)
-        values = (dead_id, stage, letter.reason, user_id, body, micros(letter.timestamp))
-
-        def unit(tx: Tx) -> None:
-            new = tx.execute(
-                "INSERT INTO dead (dead_id, stage, reason, user_id, body, created_us) "
-                "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (dead_id) DO NOTHING",
-                values,
-            )
-            if new and not heard:
-                post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
-
-        await self.database.write(unit)
+        await self.database.write(
+            lambda tx: bury(tx, letter, stage=stage, user_id=user_id, heard=heard, sender=sender)
+        )
 
     async def dead(self, *, reason: str | None = None, limit: int = 100) -> list[Buried]:
         """The newest dead letters first."""
         where, params = ("WHERE reason = ?", (reason, limit)) if reason else ("", (limit,))
-        sql = f"SELECT seq, stage, body, replayed_us FROM dead {where} ORDER BY seq DESC LIMIT ?"
+        sql = f"{_DEAD} {where} ORDER BY seq DESC LIMIT ?"
         rows = await self.database.read(lambda tx: tx.rows(sql, params))
         return self.database.aside.sound(_STAGE, "dead", rows, _buried)
 
     async def dead_letter(self, dead_id: str) -> Buried | None:
-        sql = "SELECT seq, stage, body, replayed_us FROM dead WHERE dead_id = ?"
+        sql = f"{_DEAD} WHERE dead_id = ?"
         row = await self.database.read(lambda tx: tx.row(sql, (dead_id,)))
         return self.database.aside.one(_STAGE, "dead", row, _buried)
 
@@ -399,13 +406,46 @@ def tables(tx: Tx) -> set[str]:
     return {row[0] for row in tx.rows(sql)}
 
 
-def _owner(tx: Tx, word: AdmittedFeedback) -> str | None:
-    """The user of the trajectory that this word speaks of; None when there is none, or not yet."""
+def _recorded(tx: Tx, word: AdmittedFeedback) -> list[tuple[str | None, str]]:
+    """User and key of what this word may speak of, its own key's first; (None, "") when there is none, or not yet.
+
+    Two keys may name an episode alike, so what one has named keeps no other from its own.
+    """
     for column, value in (("trajectory_id", word.trajectory_id), ("episode_id", word.episode_id)):
         if value is not None:
-            row = tx.row(f"SELECT user_id FROM trajectories WHERE {column} = ?", (value,))
-            return row[0] if row else None
-    return None
+            rows = tx.rows(
+                f"SELECT DISTINCT t.user_id, t.key_id, {OWN_FIRST} AS later FROM trajectories t "
+                f"WHERE t.{column} = ? ORDER BY later, t.key_id, t.user_id",
+                (word.principal, value),
+            )
+            return [(row[0], row[1]) for row in rows] or [(None, "")]
+    return [(None, "")]
+
+
+def _speaks_of(word: AdmittedFeedback, owner: str | None, key: str) -> bool:
+    return may_speak(
+        word.user_id,
+        owner,
+        trusted=word.trusted,
+        key=word.principal,
+        recorded_by=key,
+        many=word.many,
+    )
+
+
+def _speaks(tx: Tx, word: AdmittedFeedback) -> tuple[str | None, bool]:
+    """Whose work it is about, and may it count?"""
+    owners = [owner for owner, key in _recorded(tx, word) if _speaks_of(word, owner, key)]
+    return (owners[0], True) if owners else (None, False)
+
+
+def begun_by(tx: Tx, trajectory_id: str) -> str:
+    """The key that has begun to tell it in steps; empty where none has, or nobody knows which."""
+    row = tx.row("SELECT head FROM open_trajectories WHERE trajectory_id = ?", (trajectory_id,))
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        head = msgspec.json.decode(blob(row[0])) if row else {}
+        return str(head.get(BEGUN_BY) or "") if isinstance(head, dict) else ""
+    return ""
 
 
 def post(
@@ -415,6 +455,24 @@ def post(
         "INSERT INTO outbox (subject, msg_id, ref, payload) VALUES (?, ?, ?, ?)",
         (subject, msg_id, ref, payload),
     )
+
+
+def bury(
+    tx: Tx, letter: DeadLetter, *, stage: str, user_id: str | None, heard: bool = False,
+    sender: Sender = NOBODY,
+) -> None:  # fmt: skip
+    """Keep a dead letter, and announce one that was not heard on the bus."""
+    body, dead_id = encode(letter), str(letter.dead_id)
+    new = tx.execute(
+        "INSERT INTO dead (dead_id, stage, reason, user_id, body, created_us, key_id, many) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (dead_id) DO NOTHING",
+        (
+            dead_id, stage, letter.reason, user_id, body, micros(letter.timestamp), sender.key_id,
+            int(sender.many),
+        ),
+    )  # fmt: skip
+    if new and not heard:
+        post(tx, f"agent.rl.dead.{stage}", dead_id, ref=dead_id, payload=body)
 
 
 def _carry(tx: Tx, stream: str, stream_seq: int, ref: str) -> None:
@@ -435,15 +493,17 @@ def _stored(row: Row) -> StoredTrajectory:
         "infra_error": bool(by_name["infra_error"]),
         "evaluation": bool(by_name["evaluation"]),
         "practice": bool(by_name["practice"]),
+        "many": bool(by_name["many"]),
         "continuous": bool(by_name["continuous"]),
     }
     return StoredTrajectory(seq, door, moment(stored_us), checked(Admitted(**by_name)))
 
 
 def _buried(row: Row) -> Buried:
-    seq, stage, body, replayed_us = row
+    seq, stage, body, replayed_us, key_id, many = row
     replayed = moment(replayed_us) if replayed_us is not None else None
-    return Buried(seq, stage, decode(DeadLetter, blob(body)), replayed)
+    sender = Sender(key_id, many=bool(many) and bool(key_id))
+    return Buried(seq, stage, decode(DeadLetter, blob(body)), replayed, sender)
 
 
 def only_writer(folder: Path) -> IO[str]:

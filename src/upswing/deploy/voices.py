@@ -1,0 +1,66 @@
+"""How often may one key be counted as evidence? No more than 1.5 times as often as the average of all who speak.
+
+One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
+that may not speak for many users is one voice, however many users it names; each user of a trusted key is one too.
+What comes beyond its share is left out. Whether it is follows from who came when, never from which model it was nor
+from what was earned, so that what is left is as fair a bet as before.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from upswing.senders import CAP
+
+_MOST = 500
+"""Users of trusted keys, and other keys, that are told apart: more make nobody's share smaller."""
+_OTHERS = "others"
+
+
+class Voices(Struct):
+    """It changes in place, like the evidence that it belongs to."""
+
+    keys: dict[str, int] = field(default_factory=dict)
+    """Key that speaks for itself alone → how often it was counted."""
+    users: list[str] = field(default_factory=list)
+    """Hashes of the users of trusted keys."""
+    counted: int = 0
+    left_out: int = 0
+
+    def takes(self, key: str, user: str, *, several: bool = False) -> bool:
+        """Count one more, or leave it out.
+
+        `key` is empty for a trusted one; `several`: lately other keys have spoken too, if not here.
+        """
+        if not key:
+            if user not in self.users and len(self.users) < _MOST:
+                self.users.append(user)
+            self.counted += 1
+            return True
+        key = key if key in self.keys or len(self.keys) < _MOST else _OTHERS
+        mine = self.keys.setdefault(key, 0) + 1
+        if (several or self.voices > 1) and mine > max(1.0, self.share):
+            self.left_out += 1
+            return False
+        self.keys[key] = mine
+        self.counted += 1
+        return True
+
+    @property
+    def voices(self) -> int:
+        return len(self.keys) + len(self.users)
+
+    @property
+    def share(self) -> float:
+        """How often one voice may be among what is counted, with the next."""
+        return CAP * (self.counted + 1) / max(2, self.voices)
+
+    @property
+    def sentence(self) -> str:
+        """What was left out, and what can be done about it; empty when it does not matter."""
+        if self.left_out <= self.counted:
+            return ""
+        return (
+            f" {self.left_out} more came with keys that count as one user each: a key that is made with "
+            "`upswing keys add NAME --trusted` speaks for many."
+        )

@@ -1,0 +1,343 @@
+"""What does one connection go through? Requests one after the other, each admitted before its body is read.
+
+While one that was sent ahead waits, the socket is not read on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import TYPE_CHECKING
+
+from upswing.http1.crowd import Line, peer_of
+from upswing.http1.reader import BadRequest, Reader, Stop
+from upswing.http1.request import Refusal, Request, UnderWay
+from upswing.http1.wire import JSON, response
+
+if TYPE_CHECKING:
+    from upswing.http1.port import Port
+
+_WRITE_BUFFER = 256 * 1024
+"""What a client may leave unread before its answer waits."""
+_SMALL_PIECE, _LARGE_PIECE = 4 * 1024, 64 * 1024
+_SHORT = 64 * 1024
+"""A refused body of this size is waited for, so that the connection can go on."""
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_METHODS = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n"
+
+
+class Connection(asyncio.Protocol):
+    """One connection of a client."""
+
+    __slots__ = (
+        "_ahead", "_begun", "_brought", "_deaf", "_end", "_expects", "_got", "_lost", "_parting",
+        "_paused", "_pieces", "_port", "_reader", "_refusal", "_request", "_transport", "_under_way",
+        "_unread", "keyed", "line", "peer",
+    )  # fmt: skip
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._reader = Reader(self, port.limits)
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]
+        self._ahead: deque[Request] = deque()
+        self._request: Request | None = None
+        """The one that is being answered."""
+        self._under_way: UnderWay | None = None
+        self._pieces: list[bytes | bytearray] = []
+        self._got = self._unread = self._brought = 0
+        self._begun = 0.0
+        self._refusal: Refusal | None = None
+        self._parting: Refusal | None = None
+        """The last answer, when those before it are given."""
+        self._paused = self._lost = self._deaf = self._expects = False
+        self._end: Line | None = None
+        self.peer, self.keyed = "", False
+        self.line: Line = "silent"
+
+    # --- asyncio ---------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        self._transport.set_write_buffer_limits(high=_WRITE_BUFFER)
+        self.peer = peer_of(transport.get_extra_info("peername"))
+        self._port.joined(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._brought += len(data)
+        if self._deaf:
+            self._unread += len(data)
+            if self._unread > self._patience():
+                self.abort()
+            return
+        try:
+            self._reader.feed(data)
+        except Stop:
+            pass
+        except BadRequest as bad:
+            if not self._deaf:
+                self._part(self._port.service.problem(bad.status, bad.word, bad.sentence))
+        self._place()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's form
+        self._lost = self._deaf = True
+        self._port.left(self)
+        for request in (*self._ahead, self._reader.request):
+            self._let_go(request)
+        self._ahead.clear()
+        self._pieces = []
+        if self._under_way is not None:
+            under_way, self._under_way = self._under_way, None
+            self._let_go(self._request)
+            under_way.cancel()
+
+    def pause_writing(self) -> None:
+        self._paused = True
+        self._place()
+        if self._under_way is not None:
+            self._under_way.pause()
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        if self._under_way is not None:
+            self._under_way.resume()
+        elif self._request is None and not self._end:
+            self._next()
+        self._place()
+
+    # --- what is read ----------------------------------------------------------------------------
+
+    def headed(self, request: Request) -> None:
+        """The key comes before the body."""
+        self._pieces, self._got, self._refusal = [], 0, None
+        self._begun = self._port.now()
+        asked = request.headers.get(b"expect", b"").lower() if request.chunked else b""
+        self._expects = asked == b"100-continue" and request.size != 0
+        self._refusal = self._refused(request, asked)
+        if self._refusal is not None:
+            if self._expects or (request.size or 0) > (self._patience() if self.keyed else _SHORT):
+                self._part(self._refusal)
+                raise Stop
+        elif self._expects and self._request is None:
+            self._continue()
+
+    def _refused(self, request: Request, asked: bytes) -> Refusal | None:
+        port = self._port
+        if asked not in {b"", b"100-continue"}:
+            return port.service.problem(417, "bad_http", "Only 100-continue can be expected.")
+        if request.path == b"*" and request.method == b"OPTIONS":
+            return Refusal(204, b"", _METHODS)
+        found = port.service.admit(request)
+        if isinstance(found, Refusal):
+            if found.status == 401:
+                port.crowd.show(self, keyed=False)
+            return found
+        request.admitted = found
+        if found.keyed:
+            port.crowd.show(self, keyed=True)
+        if request.size is None:
+            return None
+        if request.size > found.body_bytes:
+            return self._too_large(request)
+        return None if port.reserve(request, request.size) else self._no_room()
+
+    def piece(self, data: bytes) -> None:
+        request = self._reader.request
+        assert request is not None  # noqa: S101 - a body has headers before it
+        self._got += len(data)
+        if self._refusal is None and self._got > request.reserved:
+            if self._got > request.admitted.body_bytes:
+                self._refusal = self._too_large(request)
+            elif not self._port.reserve(request, self._got):
+                self._refusal = self._no_room()
+        if self._refusal is None:
+            self._keep(data)
+            return
+        self._pieces = []
+        self._let_go(request)
+        if self._got > self._patience():
+            self._part(self._refusal)
+            raise Stop
+
+    def _keep(self, data: bytes) -> None:
+        """Many small pieces become few, which need no more room than their bytes."""
+        last = self._pieces[-1] if self._pieces else None
+        if last is None or len(data) >= _SMALL_PIECE:
+            self._pieces.append(data)
+        elif isinstance(last, bytearray) and len(last) < _LARGE_PIECE:
+            last += data
+        else:
+            self._pieces.append(bytearray(data))
+
+    def complete(self, request: Request) -> None:
+        self._expects = False
+        request.at = self._port.now()
+        request.keep = request.keep and (
+            self.keyed or self._brought <= self._port.limits.keyless_bytes
+        )
+        if self._refusal is not None:
+            request.admitted = self._port.refused(self._refusal)
+        else:
+            request.body = b"".join(self._pieces)
+        self._pieces = []
+        if self._request is None and not self._paused:
+            self._start(request)
+        elif len(self._ahead) < max(1, self._port.limits.ahead):
+            self._ahead.append(request)
+            self._transport.pause_reading()
+        else:
+            self._part(None)
+            self._let_go(request)
+            raise Stop
+
+    # --- one request after the other -------------------------------------------------------------
+
+    def _start(self, request: Request) -> None:
+        self._request = request
+        self._place()
+        if isinstance(refusal := request.admitted.call, Refusal):
+            self.reply(request, refusal)
+            return
+        under_way = self._port.service.take(self, request)
+        if self._request is request:  # it may be answered already
+            self._under_way = under_way
+            if self._paused and under_way is not None:
+                under_way.pause()
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def reply(self, request: Request, reply: Refusal) -> None:
+        """A whole answer, in the form that its request wants."""
+        self.answer(request, reply.status, reply.body, reply.kind, reply.extra)
+
+    def answer(
+        self, request: Request, status: int, body: bytes, kind: bytes = JSON, extra: bytes = b""
+    ) -> None:
+        bodiless = request.method == b"HEAD"
+        self.write(response(status, body, kind, extra, keep=request.keep, bodiless=bodiless))
+        self.finished(keep=request.keep)
+
+    def finished(self, *, keep: bool) -> None:
+        """The answer is written."""
+        self._let_go(self._request)
+        self._under_way = self._request = None
+        if self._lost or self._transport.is_closing():
+            return
+        if not keep:
+            self._leave()
+        elif not self._paused:
+            self._next()
+        self._place()
+
+    def _leave(self) -> None:
+        """After an answer that said so."""
+        if self._deaf or self._ahead:  # more came, and is not read
+            self._deaf, self._parting = True, None
+            self._say_goodbye()
+        else:
+            self.close()
+
+    def _next(self) -> None:
+        if self._ahead:
+            request = self._ahead.popleft()
+            if not self._ahead and not self._deaf:
+                self._transport.resume_reading()
+            self._start(request)
+        elif self._deaf:
+            self._say_goodbye()
+        elif self._expects:
+            self._continue()
+
+    def _continue(self) -> None:
+        """The time for the body begins when it is asked for."""
+        self._expects, self._begun = False, self._port.now()
+        self.write(_CONTINUE)
+
+    # --- its place among the others --------------------------------------------------------------
+
+    def _place(self) -> None:
+        self._port.crowd.move(self, self._line(), self._port.now())
+
+    def _line(self) -> Line:
+        if self._end or self._paused:
+            return self._end or "stalled"
+        if self._request is not None:
+            return "busy"
+        if self._reader.within:
+            return "head" if self._reader.request is None else "body"
+        return "idle" if self.keyed else "silent"
+
+    def body_until(self) -> float:
+        limits = self._port.limits
+        return self._begun + limits.body_seconds + self._got / limits.body_rate
+
+    def late(self) -> None:
+        """It has stood in its line for too long."""
+        if self.line in {"head", "body"}:
+            said = "The request did not come in time."
+            refused = self._refusal if self.line == "body" else None
+            self._part(refused or self._port.service.problem(408, "slow", said))
+            self._place()
+        elif self.line in {"silent", "idle"}:
+            self.close()
+        else:
+            self.abort()
+
+    # --- its end ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """What is written still goes to the client."""
+        self._deaf = True
+        self._end = "closing"
+        self._transport.close()
+        self._place()
+
+    def abort(self) -> None:
+        self._deaf = True
+        self._transport.abort()
+
+    def turn_away(self, refusal: Refusal) -> None:
+        """There is no room for it."""
+        self._part(refusal)
+
+    def _part(self, refusal: Refusal | None) -> None:
+        """Read no more; when those before it are answered, say this and go."""
+        self._deaf = True
+        self._parting = refusal
+        self._pieces = []
+        self._let_go(self._reader.request)
+        if self._request is None and not self._ahead:
+            self._say_goodbye()
+        else:
+            self._transport.pause_reading()
+
+    def _say_goodbye(self) -> None:
+        """A connection that is closed on unread bytes is reset, and its last answer with it: so wait."""
+        if self._end or self._transport.is_closing():
+            return
+        self._end = "lingering"
+        self._transport.resume_reading()
+        if refusal := self._parting:
+            self.write(response(refusal.status, refusal.body, refusal.kind, refusal.extra, keep=False))  # fmt: skip
+        with contextlib.suppress(OSError):  # it may be gone already
+            self._transport.write_eof()
+        self._place()
+
+    def _patience(self) -> int:
+        """How many bytes of a refused body are thrown away."""
+        most = self._port.limits.unread_bytes
+        return most if self.keyed else most // 8
+
+    def _let_go(self, request: Request | None) -> None:
+        if request is not None and request.reserved:
+            self._port.release(request)
+
+    def _too_large(self, request: Request) -> Refusal:
+        said = f"The body may have {request.admitted.body_bytes} bytes."
+        return self._port.service.problem(413, "too_large", said)
+
+    def _no_room(self) -> Refusal:
+        said = "Too many large requests are under way; try again later."
+        return self._port.service.problem(429, "uploads", said)

@@ -1,0 +1,161 @@
+"""Who is connected, who has to go for whom, and who is overdue?
+
+Each connection stands in one line, in the order in which it came there, so that the overdue are at
+its front and nobody else is looked at:
+
+| line        | it                                            | for at most                     |
+|-------------|-----------------------------------------------|---------------------------------|
+| `silent`    | has shown no key, and asks nothing            | `keyless_seconds`               |
+| `head`      | sends a request                               | `head_seconds`                  |
+| `body`      | sends a body                                  | `body_seconds`, more as it comes |
+| `busy`      | waits for an answer, or gets one              | –                               |
+| `stalled`   | does not read on                              | `client_seconds`                |
+| `idle`      | has shown a key, and asks nothing             | `idle_seconds`                  |
+| `lingering` | has had its last answer and may still send    | `linger_seconds`                |
+| `closing`   | has its last answer still to read             | `client_seconds`                |
+
+Where there are too many, those without a key go first, the one longest unused before the others;
+then those with one that ask nothing. Nobody goes who waits for an answer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import Generic, Literal, Protocol, TypeVar
+
+from upswing.http1.limits import PortLimits
+
+Line = Literal["silent", "head", "body", "busy", "stalled", "idle", "lingering", "closing"]
+
+
+class Member(Protocol):
+    """A connection."""
+
+    peer: str
+    keyed: bool
+    """The last request that asked for a key showed a good one."""
+    line: Line
+
+    def body_until(self) -> float: ...
+
+
+M = TypeVar("M", bound=Member)
+
+
+class Crowd(Generic[M]):
+    """All connections of a port."""
+
+    def __init__(self, limits: PortLimits, connections: int) -> None:
+        self._limits, self._most = limits, connections
+        self._seconds: dict[Line, float] = {
+            "silent": limits.keyless_seconds, "head": limits.head_seconds,
+            "stalled": limits.client_seconds, "idle": limits.idle_seconds,
+            "lingering": limits.linger_seconds, "closing": limits.client_seconds,
+        }  # fmt: skip
+        self._lines: dict[Line, dict[M, float]] = {name: {} for name in (*self._seconds, "body")}
+        self._members: dict[M, None] = {}
+        self._keyless: dict[M, None] = {}
+        self._of_peer: dict[str, int] = {}
+        self._keyless_of: dict[str, dict[M, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __iter__(self) -> Iterator[M]:
+        return iter(list(self._members))
+
+    def join(self, member: M, now: float) -> M | None:
+        """Who has to go for it, if anybody: perhaps itself."""
+        self._members[member] = None
+        self._of_peer[member.peer] = self._of_peer.get(member.peer, 0) + 1
+        self._add_keyless(member)
+        self._put(member, now)
+        own, limits = self._keyless_of[member.peer], self._limits
+        if len(own) > limits.peer_keyless:
+            return next((each for each in own if each.line != "busy"), member)
+        if self._of_peer[member.peer] > limits.peer_connections:
+            return self._unused(member, own, member.peer)
+        if len(self._members) > self._most:
+            return self._unused(member, self._keyless, None)
+        return None
+
+    def leave(self, member: M) -> None:
+        if member not in self._members:
+            return
+        del self._members[member]
+        self._lines.get(member.line, {}).pop(member, None)
+        self._remove_keyless(member)
+        left = self._of_peer[member.peer] - 1
+        if left:
+            self._of_peer[member.peer] = left
+        else:
+            del self._of_peer[member.peer]
+
+    def move(self, member: M, line: Line, now: float) -> None:
+        """It stands there from now on; where it stands already, it keeps its place."""
+        if line == member.line or member not in self._members:
+            return
+        self._lines.get(member.line, {}).pop(member, None)
+        member.line = line
+        self._put(member, now)
+        if line in {"silent", "busy"} and member in self._keyless:  # used just now: the last to go
+            self._remove_keyless(member)
+            self._add_keyless(member)
+
+    def show(self, member: M, *, keyed: bool) -> None:
+        """It has shown a key, or what is none."""
+        if keyed == member.keyed or member not in self._members:
+            return
+        member.keyed = keyed
+        (self._remove_keyless if keyed else self._add_keyless)(member)
+
+    def overdue(self, now: float) -> list[M]:
+        late = [each for each in self._lines["body"] if each.body_until() < now]
+        for line, seconds in self._seconds.items():
+            for member, since in self._lines[line].items():
+                if since + seconds >= now:
+                    break
+                late.append(member)
+        return late
+
+    def _unused(self, newest: M, keyless: dict[M, None], peer: str | None) -> M:
+        for member in keyless:
+            if member is not newest and member.line != "busy":
+                return member
+        idle = self._lines["idle"]
+        return next((each for each in idle if peer is None or each.peer == peer), newest)
+
+    def _put(self, member: M, now: float) -> None:
+        if (line := self._lines.get(member.line)) is not None:
+            line[member] = now
+
+    def _add_keyless(self, member: M) -> None:
+        self._keyless[member] = None
+        self._keyless_of.setdefault(member.peer, {})[member] = None
+
+    def _remove_keyless(self, member: M) -> None:
+        if self._keyless.pop(member, member) is None:
+            own = self._keyless_of[member.peer]
+            del own[member]
+            if not own:
+                del self._keyless_of[member.peer]
+
+
+def peer_of(address: object) -> str:
+    """Whom connections are counted for: an address, or the network of one household.
+
+    >>> peer_of(("10.0.0.7", 4711)), peer_of(("2001:db8:1:2:3::4", 4711, 0, 0)), peer_of(None)
+    ('10.0.0.7', '2001:db8:1:2::', '')
+    >>> peer_of(("::ffff:10.0.0.7", 1, 0, 0)), peer_of(("::1", 1, 0, 0))
+    ('10.0.0.7', '::')
+    """
+    if not isinstance(address, tuple) or not address:
+        return ""
+    host = str(address[0])
+    if ":" not in host:
+        return host
+    found = ipaddress.IPv6Address(host.partition("%")[0])
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Address(int(found) >> 64 << 64))

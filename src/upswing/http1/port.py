@@ -1,0 +1,120 @@
+"""A port: who listens, who is let in, and who looks for the overdue?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import resource
+import socket
+from collections.abc import Callable
+
+from upswing.errors import Misuse
+from upswing.http1.budget import Budget
+from upswing.http1.connection import Connection
+from upswing.http1.crowd import Crowd
+from upswing.http1.limits import PortLimits
+from upswing.http1.request import Admitted, Refusal, Request, Service
+
+log = logging.getLogger(__name__)
+_BACKLOG = 1024
+TICK = 0.05
+"""Seconds between two looks for the overdue."""
+
+
+class Port:
+    """All connections to one service."""
+
+    def __init__(self, service: Service, limits: PortLimits, now: Callable[[], float]) -> None:
+        self.service, self.limits, self.now = service, limits, now
+        self._files = open_files()
+        self.crowd: Crowd[Connection] = Crowd(limits, min(limits.connections, self._files // 2))
+        self.uploads = Budget(limits.uploads_bytes)
+        self._server: asyncio.Server | None = None
+
+    async def listen(self, host: str, port: int, listener: socket.socket | None = None) -> str:
+        """The URL."""
+        loop = asyncio.get_running_loop()
+        # So many are accepted before any of them can be dropped.
+        backlog = min(_BACKLOG, self._files // 8)
+        try:
+            self._server = await (
+                loop.create_server(lambda: Connection(self), sock=listener, backlog=backlog)
+                if listener
+                else loop.create_server(lambda: Connection(self), host, port, backlog=backlog)
+            )
+        except OSError as error:
+            raise Misuse(f"Port {port} on {host} cannot be used ({error.strerror}).") from None
+        where = self._server.sockets[0].getsockname()
+        return f"http://{where[0]}:{where[1]}"
+
+    def close(self) -> None:
+        """Take no more connections."""
+        if self._server:
+            self._server.close()
+
+    def close_unused(self) -> None:
+        for connection in self.crowd:
+            if connection.line in {"silent", "head", "idle"}:
+                connection.close()
+
+    def abort(self) -> None:
+        for connection in self.crowd:
+            connection.abort()
+
+    async def tend(self) -> None:
+        """Look for the overdue, for ever."""
+        while True:
+            await asyncio.sleep(TICK)
+            try:
+                self.look_after()
+            except Exception:  # whatever broke, the next look must come
+                log.exception("tending failed", extra={"action": "tending_failed"})
+
+    def look_after(self) -> None:
+        for connection in self.crowd.overdue(self.now()):
+            connection.late()
+
+    # --- what a connection asks of it ------------------------------------------------------------
+
+    def joined(self, connection: Connection) -> None:
+        goes = self.crowd.join(connection, self.now())
+        if goes is connection:
+            said = "There are too many connections."
+            connection.turn_away(self.service.problem(503, "connections", said))
+        elif goes is not None:
+            self.crowd.leave(goes)
+            goes.abort()
+
+    def left(self, connection: Connection) -> None:
+        self.crowd.leave(connection)
+
+    def reserve(self, request: Request, size: int) -> bool:
+        """Room for a body of `size` in all."""
+        more, keyed = size - request.reserved, request.admitted.keyed
+        if not self.uploads.reserve(more, whole=size, keyed=keyed):
+            return False
+        request.reserved = size
+        return True
+
+    def release(self, request: Request) -> None:
+        self.uploads.release(request.reserved, keyed=request.admitted.keyed)
+        request.reserved = 0
+
+    @staticmethod
+    def refused(refusal: Refusal) -> Admitted:
+        """What stands for a request that is answered with this."""
+        return Admitted(0, keyed=False, call=refusal)
+
+
+def open_files() -> int:
+    """How many files this process may open."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1_000_000 if soft == resource.RLIM_INFINITY else soft
+
+
+def raise_open_files() -> None:
+    """As many as the system lets it: a connection is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,80 @@
+"""What is asked of a port, and what does it answer before it reads on?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from upswing.http1.wire import JSON
+
+if TYPE_CHECKING:
+    from upswing.http1.connection import Connection
+
+Headers = dict[bytes, bytes]
+
+
+class Request:
+    """A request: its headers first, its body when it is whole."""
+
+    __slots__ = (
+        "admitted", "at", "body", "chunked", "headers", "keep", "method", "path", "reserved", "size",
+    )  # fmt: skip
+
+    def __init__(
+        self, method: bytes, path: bytes, headers: Headers, *, size: int | None, chunked: bool
+    ) -> None:
+        """`size` of the body as declared, None for one in chunks; `chunked`: the client speaks HTTP/1.1."""
+        self.method, self.path, self.headers = method, path, headers
+        self.size, self.chunked = size, chunked
+        self.body = b""
+        self.keep = False
+        """The connection goes on after the answer."""
+        self.at = 0.0
+        self.admitted = NOTHING
+        self.reserved = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The body may come."""
+
+    body_bytes: int
+    keyed: bool
+    """A key was shown, and is good."""
+    call: Any = None
+    """What the service needs to answer."""
+
+
+NOTHING = Admitted(0, keyed=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer for which no body is needed."""
+
+    status: int
+    body: bytes
+    extra: bytes = b""
+    kind: bytes = JSON
+
+
+class UnderWay(Protocol):
+    """What a connection tells the exchange that it carries."""
+
+    def cancel(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+class Service(Protocol):
+    """Who answers at a port."""
+
+    def admit(self, request: Request) -> Admitted | Refusal:
+        """May this be asked, by whoever asks? The body has not been read."""
+        ...
+
+    def take(self, connection: Connection, request: Request) -> UnderWay | None: ...
+
+    def problem(self, status: int, word: str, sentence: str) -> Refusal:
+        """How the port's own refusals are worded here; it may count them."""
+        ...

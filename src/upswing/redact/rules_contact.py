@@ -1,0 +1,210 @@
+"""Where can a person be reached or found: phones, spelt-out addresses, machines, birth dates?"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from . import checks
+from .build import shape
+from .rule import Anchor, Rule
+from .words import BIRTH, IS, LINK, PASSPORT, PHONE
+
+_EDGE = "(?<![A-Za-z])"
+_JOIN = rf"""[\\"'`\])*_|>]{{0,4}}(?:</[a-z1-6]{{1,6}}>)?(?:[ \t]{{0,3}}(?:[:=,|]|->|=>|{IS}(?=[ ])|{LINK}{{1,8}})|(?=[ \t.#<(+]))[*_]{{0,3}}[ \t]{{0,3}}(?:<[a-z1-6]{{1,6}}(?:[ ][^<>\n]{{0,40}})?>)?[\\"'`*]{{0,4}}[ \t]{{0,2}}"""
+"""Between a word and its number."""
+
+_PHONE_WORDS = (
+    "phone", "mobile", "tel", "fax", "whatsapp", "telefon", "telephone", "telefono", "telefone", "handy",
+    "mobil", "mobilnummer", "rufnummer", "portable", "movil", "celular", "cellulare", "cell", "call", "text me",
+    "reach me", "reach us", "contact", "anrufen", "ruf", "nummer", "number", "numero", "appelez", "appeler", "joindre", "llamar", "llama",
+    "llame", "ligar", "ligue", "liga", "chiama", "chiamare", "gsm", "telefonnummer", "hotline", "sms", "zadzwon", "numer", "erreich", "telefonisch", "contacter", "contactar", "contattar", "bereik", "ulas", "ara", "mobiel", "telefoon", PHONE,
+)  # fmt: skip
+_PHONE_NAMES = (
+    rf"(?:{_EDGE}(?i:(?:tele|mobile |cell )?phone(?:[ _-]?(?:number|no|nr|num))?|mobile?(?:[ _-]?(?:number|no|nr|nummer|phone|fon))?|tel(?:efon|ephone|efono|efone|efon)?(?:[ _-]?(?:number|no|nr|nummer))?|fax(?:nummer)?|whatsapp|handy(?:nummer)?"
+    r"|rufnummer|portable|movil|celular|cellulare|cell|call|ring|text|reach|contact|anrufen|ruf|nummer|number|numer|numero(?: de (?:telephone|telefono|portable|telefone|celular)| di (?:telefono|cellulare))?|appele[zr]|joindre|llam(?:ar?|e)|lig(?:ar?|ue)|chiam(?:a|are)|gsm|hotline|sms|signal|zadzwon|bel|erreich(?:st|en|bar|t)|telefonisch|contact(?:er|ez|ar|arme)|contattar(?:e|mi|ci)|bereik(?:en|baar)|mobiel|telefoon)"
+    rf"|{PHONE}{{1,8}})"
+)
+_DIGITS = r"(?P<v>(?:\+|00[ ]?)?\(?[0-9]{1,5}\)?(?:[ .\-/–]{0,2}\(?[0-9]{1,5}\)?){1,7})(?![A-Za-z0-9@])(?!\.[0-9])"
+_FILLER = r"(?:[ ](?:mir|du|ihn|ihm|tagsuber|abends|jederzeit|auch|via|la|sous|por|ao|pelo|pod|numerem|anytime|direkt|direct|der|die|the|le|el|me|us|him|her|at|on|under|unter|mich|uns|an|bitte|au|al|moi|me|nous|para|em|no|il|er|sie|number|numero|nummer|is|ist|est|es|e|my|meine|mon|mi|o|a|is:|no\.|nr\.|#)){0,4}"
+_DATE = (
+    r"(?P<v>[0-3]?[0-9][ ]?[./\-][ ]?[0-3]?[0-9][ ]?[./\-][ ]?(?:19|20)?[0-9]{2}(?![0-9])|(?:19|20)[0-9]{2}[./\-][0-9]{1,2}[./\-][0-9]{1,2}"
+    r"|(?:19|20)[0-9]{2}[^0-9\s]{1,3}[ ]?[0-9]{1,2}[^0-9\s]{1,3}[ ]?[0-9]{1,2}[^\x00-\x7f]?"
+    r"|[0-3]?[0-9](?:st|nd|rd|th|er|\.|º)?[ ](?:de[ ])?[^\W\d]{3,12}\.?,?[ ](?:de[ ]|del[ ])?(?:19|20)[0-9]{2}|[0-3]?[0-9][ ]\?{3,9}[ ](?:19|20)[0-9]{2}|[A-Z][a-z]{2,9}\.?[ ][0-3]?[0-9](?:st|nd|rd|th)?,?[ ](?:19|20)[0-9]{2})"
+)
+_BIRTH_WORDS = (
+    "born", "birth", "dob", "d.o.b", "geboren", "geburtsdatum", "geburtstag", "geb", "ne le", "nee le", "naissance",
+    "nacimiento", "nacid", "nasci", "nascita", "nato", "nata", "dogum", "urodz", "geboorte", "fodelse", "fodt", "bday", BIRTH,
+)  # fmt: skip
+_BIRTH_NAMES = (
+    rf"(?:(?i:{_EDGE}(?:born(?: on)?|(?:date of |day of )?birth(?:[ _-]?da(?:te|y))?|d\.?o\.?b\.?|geboren(?: am)?|geburtsdatum|geburtstag|geb\.?(?: am)?|nee? le|(?:date de )?naissance|(?:fecha de )?nacimiento|nacid[oa](?: el)?|(?:data de )?nascimento|nascid[oa](?: em)?"
+    r"|(?:data di )?nascita|nat[oa](?: il)?|dogum(?: tarihi)?|(?:data )?urodz(?:enia|ony|ona)|geboortedatum|geboren op|fodelsedatum|fodt|bday))"
+    rf"|{BIRTH}{{1,8}})"
+)
+_PASSPORT_WORDS = (
+    "passport", "reisepass", "passnummer", "pass-nr", "passnr", "ausweis", "passeport", "pasaporte", "passaporte", "passaporto", "paszport",
+    "pasaport", "paspoort", "identity card", "id card", "carte d'identite", "documento de identidad", "carta d'identita", PASSPORT,
+)  # fmt: skip
+_PASSPORT_NAMES = (
+    r"(?:(?i:passport|reisepass|pass(?:nummer|-?nr\.?)|(?:personal)?ausweis|passeport|pasaporte|passaport[eo]|paszport|pasaport|paspoort|identity card|id card|carte d'identite|documento de identidad|carta d'identita)(?i:[ _-]?(?:number|num|no\.?|nr\.?|nummer|n[^\w\s]?|#)|nummer)?"
+    rf"|{PASSPORT}{{1,8}})"
+)
+
+
+def _phone_named(match: re.Match[str]) -> bool:
+    value = match.group("v")
+    count = len(checks.digits(value))
+    low = match.group("k").lower()
+    weak = low in ("call", "ring", "text", "reach", "contact", "number", "nummer", "numero", "numer", "signal", "bel", "ruf", "liga", "portable", "cell", "mobile", "joindre")  # fmt: skip
+    if weak and not value.startswith(("0", "+", "(")) and count < 10:
+        return False
+    spaced = any(ch in " .-/(" for ch in value.strip())
+    if (weak and not spaced and count < 10) or re.fullmatch(
+        r"(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}.*", value
+    ):
+        return False
+    return 7 <= count <= 15 and len(set(checks.digits(value))) > 2 and value.count(".") != 1
+
+
+def _born(match: re.Match[str]) -> bool:
+    numbers = [int(n) for n in re.findall(r"[0-9]+", match.group("v"))]
+    return len(numbers) < 3 or sum(n <= 12 for n in numbers) >= 1
+
+
+def _passport(match: re.Match[str]) -> bool:
+    value = match.group("v").replace(" ", "")
+    return 4 < sum(ch.isdigit() for ch in value) <= 12 and len(set(value)) > 1 and not re.fullmatch(r"(?:19|20)\d\d\d{0,4}", value)  # fmt: skip
+
+
+_NOT_IP = re.compile(
+    r"(?i)(?:version|ver\.?|v|release|rev|build|==|>=|<=|~=|[a-z]-|@|firmware|driver|upgrade to|update to|section|sec\.?|chapter|§|oid)[ :=]{0,3}$"
+)
+_IP_WORD = re.compile(r"(?i)\b(?:ip|ipv4|addr|address|adresse|host|from|client|server|peer|remote|ssh|ping|connect|src|dst|source|gateway|proxy|dns|port|listen|bind|ban|allow|deny|nat|node)\b|://|@$")  # fmt: skip
+
+
+def _public_ipv4(match: re.Match[str]) -> bool:
+    text, start, end = match.string, match.start(), match.end()
+    while start > 0 and text[start - 1].isdigit() and match.start() - start < 3:
+        start -= 1
+    written = text[start:end].split(".")
+    parts = [int(part) for part in written]
+    attached = start > 0 and (text[start - 1].isalnum() or text[start - 1] in "._")
+    if attached or max(parts) > 255 or any(len(p) > 1 and p[0] == "0" for p in written):
+        return False
+    address = ipaddress.IPv4Address(".".join(written))
+    kept = address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified or parts[0] in (0, 10, 255)  # fmt: skip
+    if kept or parts[0] >= 240 or parts[:2] == [192, 168] or (parts[0] == 172 and 16 <= parts[1] < 32) or (parts[0] == 100 and 64 <= parts[1] < 128):  # fmt: skip
+        return False
+    before = text[max(0, start - 40) : start]
+    if _NOT_IP.search(before) or re.match(r"[-_+][A-Za-z0-9]", text[end : end + 2]):
+        return False
+    small = max(parts) < 32 or len(set(parts)) == 1
+    return not small or (bool(_IP_WORD.search(before)) and len(set(parts)) > 1) or bool(re.match(r":[0-9]{2,5}\b", text[end : end + 6]))  # fmt: skip
+
+
+def _ipv6(value: str) -> bool:
+    try:
+        address = ipaddress.IPv6Address(value.partition("%")[0])
+    except ValueError:
+        return False
+    return (
+        not (address.is_loopback or address.is_unspecified or address.is_multicast)
+        and len(value) > 6
+    )
+
+
+def _mac(value: str) -> bool:
+    plain = re.sub(r"[^0-9A-Fa-f]", "", value).lower()
+    return len(set(plain)) > 2 and plain != "0123456789ab"
+
+
+def _words(words: tuple[str, ...], follow: str) -> tuple[Anchor, ...]:
+    return tuple(Anchor(w, follow, reach=len(w) + 64, caseless=True, late=True) for w in words)
+
+
+_AT = r"[ ]{0,2}(?:\[[ ]?(?i:at|ät|arroba|a)[ ]?\]|\([ ]?(?i:at|arroba|a)[ ]?\)|\{[ ]?(?i:at)[ ]?\}|<(?i:at)>|_at_|[ ](?:at|AT|arroba|chiocciola)[ ])[ ]{0,2}"
+_DOT = r"(?:[ ]{0,2}(?:\[[ ]?(?i:dot|punkt|point|punto|ponto|\.)[ ]?\]|\([ ]?(?i:dot|punkt|point|punto|ponto|\.)[ ]?\)|\{[ ]?(?i:dot)[ ]?\}|<(?i:dot)>|_dot_|[ ](?:dot|DOT|punkt|punto|ponto|point)[ ])[ ]{0,2}|\.)"
+_DOMAIN = rf"[A-Za-z0-9\-]{{2,40}}(?:{_DOT}[A-Za-z0-9\-]{{2,30}}){{0,3}}{_DOT}[A-Za-z]{{2,12}}(?![A-Za-z0-9])"
+_BRACKETS = (
+    "[at]",
+    "(at)",
+    "{at}",
+    "<at>",
+    "[ at ]",
+    "( at )",
+    "(arroba)",
+    "[arroba]",
+    "_at_",
+    "(a)",
+    "[a]",
+)
+
+IP = (
+    Rule(
+        "public-ip",
+        r"[0-9](?:\.[0-9]{1,3}){3}(?![0-9])(?!\.[0-9A-Za-z])",
+        anchors=tuple(Anchor("", rf"[0-9]\.[0-9]{{{n}}}\.[0-9]", 4 + n, edged=False) for n in (1, 2, 3)),
+        back="[0-9]{1,3}",
+        judge=_public_ipv4, kind="ip", priority=20, trusted=True,
+        about="public IPv4 addresses", example="81.23.145.77",
+    ),
+)  # fmt: skip
+
+RULES = (
+    Rule(
+        "ipv6",
+        r"(?<![A-Za-z0-9:.])(?:[23][0-9a-fA-F]{3}|[fF][cCdDeE][0-9a-fA-F]{2})(?::[0-9a-fA-F]{0,4}){2,7}(?:%[a-z0-9]{1,12})?(?![A-Za-z0-9:])",
+        anchors=tuple(Anchor("", r"(?:[23][0-9a-fA-F]{3}|[fF][cCdDeE][0-9a-fA-F]{2}):" + f"[0-9a-fA-F]{{{n}}}" * (n > 0) + ":", 6 + n) for n in range(5)),
+        validator=_ipv6, kind="ip", priority=22, trusted=True,
+        about="IPv6 addresses", example="2a02:8108:50bf:c7d0::4f1e",
+    ),
+    Rule(
+        "mac",
+        r"(?<![A-Za-z0-9:.\-])(?:[0-9A-Fa-f]{2}(?P<s>[:\-])(?:[0-9A-Fa-f]{2}(?P=s)){4}[0-9A-Fa-f]{2}|[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4})(?![A-Za-z0-9]|[:\-.][0-9a-fA-F])",
+        anchors=(Anchor("", r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}", 17), Anchor("", r"[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}", 14)),
+        validator=_mac, kind="mac-address", priority=28, trusted=True,
+        about="hardware addresses", example="a4:83:e7:2b:91:0c",
+    ),
+    Rule(
+        "email-spelt",
+        _AT + _DOMAIN,
+        anchors=tuple(Anchor(p, "[ A-Za-z0-9]", len(p) + 1, caseless=True) for p in _BRACKETS)
+        + tuple(Anchor(p, r"[A-Za-z0-9\-]{2,40} (?:dot|punkt|point|punto|ponto) ", reach=60, caseless=True) for p in (" at ", " arroba ", " chiocciola ")),
+        back=r"[ ]{0,2}[A-Za-z0-9._%+\-]{1,64}(?:[ ]{1,2}(?i:tod|tknup|otnup|otnop|tniop)[ ]{1,2}[A-Za-z0-9_\-]{1,40}|\]?(?:tod)\[?[A-Za-z0-9_\-]{1,40}){0,2}",
+        validator=lambda v: bool(re.match(r"\s*[A-Za-z0-9]", v)) and bool(re.search(r"(?i)dot|punkt|point|punto|ponto|\.[a-z]{2,12}$|\.\]|\.\)", v)),
+        kind="email", priority=29, trusted=True,
+        about="e-mail addresses spelt out", example="bob [at] example [dot] com",
+    ),
+    Rule(
+        "email-half-spelt",
+        r"@[A-Za-z0-9\-]{2,40}(?:[ ]{0,2}(?:\[[ ]?(?:dot|\.)[ ]?\]|\([ ]?(?:dot|\.)[ ]?\))[ ]{0,2}[A-Za-z0-9\-]{2,30}){1,3}",
+        anchors=(Anchor("@", "[A-Za-z0-9]", 2),), back=r"[A-Za-z0-9._%+'\-]{1,64}",
+        validator=lambda v: not v.startswith("@"), kind="email", priority=29, trusted=True,
+        about="e-mail addresses whose dot is spelt out", example="bob@example [dot] com",
+    ),
+    Rule(
+        "phone-word",
+        rf"(?P<k>{_PHONE_NAMES})(?:-[a-z]{{2,6}}|\.)?{_FILLER}{_JOIN}{_DIGITS}",
+        anchors=_words(_PHONE_WORDS, r"[^0-9\n]{0,40}[(+0-9][()0-9+ ./-]{5}"), judge=_phone_named,
+        kind="phone", priority=25, trusted=True,
+        about="a number behind a word for phone in ten languages", example="call me at 0171 2345678",
+    ),
+    Rule(
+        "birth-date",
+        rf"(?P<k>{_BIRTH_NAMES})(?:[ ,]{{1,2}}(?:wurde|ich|er|sie|bin|was|on|am|the|le|el|em|il|is|ist|es|est|e|der|den|as|op|w dniu|dnia|in[ ][^\W\d]{{2,20}}|a[ ][^\W\d]{{2,20}}|en[ ][^\W\d]{{2,20}},?|em[ ][^\W\d]{{2,20}},?|,)){{0,4}}{_JOIN}{_DATE}",
+        anchors=_words(_BIRTH_WORDS, r"[^\n]{0,40}[0-9]"), judge=_born, priority=30, trusted=True,
+        about="a date behind a word for birth", example="born on 12 March 1985",
+    ),
+    Rule(
+        "passport-number",
+        rf"(?P<k>{_PASSPORT_NAMES})(?:[ ](?:number|no\.?|nr\.?|nummer|numero|n\.?|is|ist))?(?:[ ](?:hat|has|mit|with|a|tem|tiene|ha|der|die|the|le|el|o|il|de|numero|nummer|number|lautet|folgende|porte)){{0,4}}{_JOIN}(?P<v>[A-Z0-9]{{1,4}}[ ]?[A-Z0-9]{{3,9}}(?:[ ][0-9]{{2,6}})?)(?![A-Za-z0-9])",
+        anchors=_words(_PASSPORT_WORDS, r"[^\n]{0,40}[0-9]"), judge=_passport, kind="passport", priority=31, trusted=True,
+        about="passport and identity card numbers behind their word", example="Reisepass: C01X00T47",
+    ),
+    shape("phone-zero-zero", r"00[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{2,5}\)?){2,6}", ((r"00[1-9][0-9] [0-9]{2}", 7), (r"00[1-9][0-9][1-9][0-9]{7}", 12), (r"00[1-9][0-9]{2} [0-9]{2}", 8)), kind="phone", validator=lambda v: checks.phone(v) and 10 <= len(checks.digits(v)) <= 15, example="0049 30 901820 44", priority=25, about="phone numbers with 00 and a country code"),
+    shape("phone-de", r"0[1-9][0-9]{1,4}(?:/[ ]?[0-9]{3,9}(?:[ \-][0-9]{1,5}){0,3}|[ ]/[ ][0-9]{3,9}(?:[ \-][0-9]{1,5}){0,3}|[ \-][0-9]{3,4}[ ][0-9]{2,4}(?:[ ][0-9]{2,4})?)", ((r"0[1-9][0-9]/[0-9 ][0-9]{3}", 8), (r"0[1-9][0-9]{2}/[0-9 ][0-9]{3}", 9), (r"0[1-9][0-9]{3}/[0-9 ][0-9]{3}", 10), (r"0[1-9][0-9]{4}/[0-9 ][0-9]{3}", 11), (r"0[1-9][0-9]{1} / [0-9]{3}", 9), (r"0[1-9][0-9]{2} / [0-9]{3}", 10), (r"0[1-9][0-9]{3} / [0-9]{3}", 11), (r"0[1-9][0-9][ -][0-9]{3} [0-9]{2}", 10), (r"0[1-9][0-9]{2}[ -][0-9]{3} [0-9]{2}", 11), (r"0[1-9][0-9]{2}[ -][0-9]{4} [0-9]{2}", 12)), kind="phone", validator=lambda v: checks.phone(v) and 9 <= len(checks.digits(v)) <= 13, example="030/901820 44", priority=24, about="German, Austrian and Swiss phone numbers as they are written"),
+    shape("phone-jp", r"0[0-9]{1,3}-[0-9]{2,4}-[0-9]{4}", ((r"0[0-9]-[0-9]{4}-[0-9]{4}", 12), (r"0[0-9]{2}-[0-9]{4}-[0-9]{4}", 13), (r"0[0-9]{2}-[0-9]{3}-[0-9]{4}", 12), (r"0[0-9]{3}-[0-9]{2}-[0-9]{4}", 12)), kind="phone", validator=checks.phone, example="090-1234-8765", priority=24, about="Japanese phone numbers"),
+    shape("phone-br", r"\([1-9][0-9]\) ?9?[0-9]{4}[- ][0-9]{4}", ((r"\([1-9][0-9]\) [0-9]{4}[- ][0-9]{4}", 14), (r"\([1-9][0-9]\) 9[0-9]{4}[- ][0-9]{4}", 15), (r"\([1-9][0-9]\)9[0-9]{4}[- ][0-9]{4}", 14)), kind="phone", validator=checks.phone, example="(11) 98765-4021", priority=24, about="Brazilian phone numbers"),
+    shape("phone-cn", r"1[3-9][0-9][ \-][0-9]{4}[ \-][0-9]{4}", ((r"1[3-9][0-9][ -][0-9]{4}[ -][0-9]{4}", 13),), kind="phone", validator=checks.phone, example="138 1234 8765", priority=24, about="Chinese mobile numbers"),
+    shape("phone-in", r"(?:0?[6-9][0-9]{4}[ \-][0-9]{5})(?![ \-][0-9])", ((r"[6-9][0-9]{4}[ -][0-9]{5}", 11), (r"0[6-9][0-9]{4}[ -][0-9]{5}", 12)), kind="phone", validator=checks.phone, example="98765 40213", priority=24, about="Indian mobile numbers"),
+)  # fmt: skip

@@ -1,0 +1,219 @@
+"""With which words do people announce a secret, and which words are never one?
+
+Words of Latin scripts are written without their accents, as folding leaves them. Words of other
+scripts become a run of one control character each (`SIGNS`), so that the engines, which read one
+byte per character, see what they mean: "пароль" becomes six times the sign of a password.
+"""
+
+from __future__ import annotations
+
+import re
+
+PASSWORD, LINK, SECRET, PHONE, PASSPORT, BIRTH, PIN = "\x0e\x0f\x10\x11\x12\x13\x14"
+
+_WORDS = {
+    PASSWORD: (
+        "парол(?:ь|я|ем|ю|ей|е|и|ями?)|парола|пасс(?:ворд)?|кодовое слово|лозинка|密[码碼]|口令|パスワード|パスフレーズ|パスコード|暗証番号|合言葉"
+        "|비밀번호|패스워드|암호|المرور|السر|पासवर्ड|कूटशब्द|סיסמ[האת]|รหัสผ่าน|κωδικ(?:ός|ο[ςύ])"
+    ),
+    SECRET: "приватный ключ|закрытый ключ|секретный ключ|api[- ]?ключ|私[钥鑰]|секрет(?:ный)?|токен(?:а|ом)?|ключ(?:а|ом)?|密[钥鑰]|金鑰|令牌|秘[钥密]|トークン|シークレット|キー|秘密鍵|토큰|비밀키",
+    PIN: "пин(?:-?код)?|验证码|驗證碼|認証コード|確認コード|인증번호",
+    PHONE: "телефон(?:а|у|ом)?|тел|мобильн(?:ый|ого)|звони(?:те)?|номер|电话|電話(?:番号)?|手机(?:号码?)?|手機|携帯(?:電話)?|联系方式|传真|전화(?:번호)?|휴대폰|هاتف|फ़?ोन",
+    PASSPORT: "身份证(?:号码?)?|身分證|マイナンバー|個人番号|снилс|инн|паспорт(?:а|ные)?|загранпаспорт|护照(?:号码?)?|護照|パスポート(?:番号)?|旅券(?:番号)?|여권(?:번호)?|جواز",
+    BIRTH: "рождения|родил(?:ся|ась)|д\\.?р\\.?(?=[: ])|出生(?:日期|年月日?|于|在)?|生日|生年月日|誕生日|생년월일|الميلاد|जन्म",
+    LINK: "это|сейчас|там|у меня|у нас|есть|был[аио]?|является|теперь|такой|должен быть|будет|стал|остал(?:ся|ась)|на(?= )|应该是|應該是|设为|设成|设置为|设定为|設為|設定為|改成|改为|改為|换成|换为|換成|更改为|变成|变为|就是|还是|還是|仍是|なら|では|について|から|であり|هو|है|είναι",
+}  # fmt: skip
+_STEMS = (
+    "асс", "одовое", "арол", "АРОЛ", "озинка", "риватн", "акрыт", "екрет", "окен", "люч", "密", "私", "口令", "暗証", "合言葉", "パス", "비밀", "패스", "암호", "المرور",
+    "السر", "पास", "कूट", "סיסמ", "รหัส", "ωδικ", "金鑰", "令牌", "秘", "トーク", "シーク", "キー", "토큰", "пин", "Пин", "ПИН", "验证", "驗證", "認証", "確認",
+    "인증", "елефон", "тел", "Тел", "обильн", "вони", "омер", "电话", "電話", "手机", "手機", "携帯", "联系", "传真", "전화", "휴대", "هاتف",
+    "ोन", "身份证", "身分", "マイナ", "個人番", "нилс", "НИЛС", "инн", "ИНН", "аспорт", "护照", "護照", "旅券", "여권", "جواز", "ождени", "одил", "出生", "生日", "生年", "誕生", "생년", "الميلاد", "जन्म",
+)  # fmt: skip
+"""Parts of the words below: a text without any of them holds none."""
+_GROUPS = {f"w{i}": sign for i, sign in enumerate(_WORDS)}
+_FIRST = "".join(
+    sorted(
+        {
+            ch
+            for words in _WORDS.values()
+            for part in re.split(r"\||\(\?:.*?\)\??", words)
+            for ch in part[:1]
+        }
+    )
+)
+_FOREIGN = re.compile(
+    f"(?=[{re.escape(_FIRST + _FIRST.upper())}])(?i:"
+    + "|".join(f"(?P<w{i}>{words})" for i, words in enumerate(_WORDS.values()))
+    + ")"
+)
+
+
+LINK_SIGNS = "是为為はがを从從由는은이"
+"""Links of one character, which folding turns into the sign by itself."""
+
+
+def signs(text: str) -> str:
+    r"""The text with its words of other scripts replaced by signs of the same length.
+
+    >>> signs("密码是 hunter2")
+    '\x0e\x0e是 hunter2'
+    """
+    if not any(stem in text for stem in _STEMS):
+        return text
+    return _FOREIGN.sub(lambda m: _SIGNS[m[0]], text)
+
+
+class _Signs(dict[str, str]):
+    """A word: its sign, as often as the word has letters. Found out once for each word."""
+
+    def __missing__(self, word: str) -> str:
+        match = _FOREIGN.match(word)
+        sign = _GROUPS[match.lastgroup or ""] if match and match.lastgroup else LINK
+        self[word] = sign * len(word)
+        return self[word]
+
+
+_SIGNS = _Signs()
+
+
+PASSWORD_WORDS = (
+    "pass", "passw", "passp", "passc", "passk", "passo", "mot de passe", "mots de passe", "motdepasse", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "codewort", "geheimwort",
+    "zugangscode", "mdp", "contrase", "clave", "senha", "parola", "wachtwoord", "haslo", "hasla", "haslem", "haslu", "sifre",
+    "losenord", "adgangskode", "salasana", "heslo", "jelszo", "lozinka", "parool", "mat khau", "sandi",
+    "parola d'ordine", "clave de acceso", "clave secreta", "access code", "accesscode", "login code", "code d'acces", "credentials", "creds", PASSWORD,
+)  # fmt: skip
+"""Where a password's name begins; what follows is in `PASSWORD_NAMES`."""
+
+_EDGE = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
+PASSWORD_NAMES = (
+    r"(?:(?i:mots? ?de ?passe|palavra[- ]passe|pass(?:[ _-]?w(?:or)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode)(?:s|es|er|et|en)?"
+    r"|pwd|pword|pswd|paswort|kenn?wort|losungswort|codewort|geheimwort|zugangscode|contrase(?:na|nya|n|\?a)s?"
+    r"|wachtwoord(?:en)?|losenord(?:et)?|adgangskoden?|salasanas?|jelszo|lozinka|parool|mat khau)"
+    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|clave(?: de acceso| secreta)?|senha|parola(?: d'ordine|si|niz|miz|m|yi|sini)?|hasl(?:o|a|em|u)|sifre(?:si|niz|miz|m|yi|sini|nizi|de)?"
+    r"|heslo|sandi|creds?|credentials|access ?code|login code|code d'acces)"
+    rf"|{PASSWORD}{{1,8}})"
+)
+"""Needs no flags; caseless inside. A short name stands alone: `compass` is none."""
+
+SECRET_WORDS = (
+    "secret", "secret key", "secret_key", "secret-key", "secretkey", "token", "api_key", "api-key", "api key", "apikey", "access_key", "access-key", "access key",
+    "accesskey", "auth_key", "auth key", "auth-key", "authkey", "private_key", "private key", "privatekey",
+    "private-key", "privkey", "signing_key", "signing key", "signingkey", "encryption_key", "encryption key",
+    "encryptionkey", "master_key", "master key", "masterkey", "account_key", "account key", "service_key",
+    "deploy_key", "session_key", "license_key", "license key", "licence key", "recovery key", "recovery code",
+    "backup code", "credential", "auth", "auth_token", "authtoken", "jwt", "app_key", "app key", "appkey", "webhook", "schlussel",
+    "schluessel", "cle api", "cle d'api", "cle secrete", "cle d'acces", "clave api", "clave de api", "chave api", "chave de api",
+    "chave secreta", "chave de acesso", "chiave api", "chiave segreta", "jeton", "geheimnis", "secreto",
+    "segredo", "segreto", "klucz", "anahtar", "sleutel", "nyckel", SECRET,
+)  # fmt: skip
+SECRET_NAMES = (
+    "(?i:" + "|".join(dict.fromkeys(re.sub("[_ -]", "[_ -]?", w) for w in SECRET_WORDS if w != SECRET)) + ")"
+    rf"|{SECRET}{{1,8}}"
+)  # fmt: skip
+
+PIN_WORDS = (
+    "pin", "pin code", "pin-code", "pin number", "pincode", "otp code", "2fa code", "pinnummer", "otp", "cvv", "cvv2", "cvc", "2fa", "security code", "verification code", "one-time code",
+    "one time code", "confirmation code", "unlock code", "geheimzahl", "codigo de verificac",
+    "code de verification", "code de securite", "codice di verifica", "codigo de seguran",
+    "codigo de seguridad", "bestatigungscode", "sicherheitscode", "door code", "gate code", PIN,
+)  # fmt: skip
+PIN_NAMES = (
+    rf"(?:{_EDGE}(?i:pin(?:[ -]?(?:code|nummer|number|no|nr)\.?)?|t?otp(?:[ -]code)?|cv[vc]2?|2fa(?:[ -]code)?"
+    r"|(?:security|verification|one[- ]time|confirmation|unlock|door|gate) code|geheimzahl|codigo de (?:verificac(?:ion|ao)|seguran(?:ca|za)|seguridad)"
+    r"|code de (?:verification|securite)|codice di verifica|bestatigungscode|sicherheitscode)"
+    rf"|{PIN}{{1,8}})"
+)
+
+IS = (
+    r"(?:is|was|are|were|will be|equals|ist|war|lautet|lautete|est|etait|sera|es|era|sera|e|foi|to|jest|bylo|byl|ar|var|on|"
+    r"wordt|je|adalah|now|=|:|" + LINK + "{1,8})"
+)  # fmt: skip
+"""Between a name and its value in prose."""
+
+OF = (
+    r"(?:for|of|on|from|to|in|at|fur|vom|von|zum|zur|der|des|du|de|pour|para|per|di|del|della|do|da|voor|van|till|dla|icin|untuk|"
+    + LINK
+    + "{1,8})"
+)  # fmt: skip
+"""Between a name and whose it is: the password *for* the router is …"""
+
+PREDICATES = frozenset(
+    """
+    wrong right correct incorrect required needed necessary missing empty blank invalid valid expired set unset reset
+    stored hashed encrypted protected weak strong safe secure insecure optional mandatory case-sensitive changed known
+    unknown hidden visible fine okay good bad old new short long too not the a an in on at for being now still already
+    never always also only just used useless checked verified validated compromised leaked exposed shared public
+    private here there below above attached what why where when how which that this these those it its their his her
+    your my our one ones same different equal longer shorter at least most more less than and or but if so as by from
+    with without into under over after before until while because since plus per via using must should shall can
+    could may might will would has have had does did do done no none null nil true false yes off very quite rather
+    actually currently probably usually often again next previous last first second third either neither both each
+    every some any all many few several enough case sensitive plain text plaintext salted field fields value values
+    manager managers policy policies prompt prompts hash hashes hashing reset generator strength input form file files
+    length rules rule check checks list lists box database store storage vault change update option options flag
+    argument parameter error errors attempt attempts protection protected authentication auth login based less free
+    only etc be been am were you we they he she i me us them who whom whose however therefore otherwise instead
+    really simply safely publicly securely randomly easily incorrectly correctly sent given provided entered typed written saved printed logged returned read generated
+    created updated deleted removed rotated revoked rejected accepted denied refused matched mismatched recovery
+    falsch richtig korrekt abgelaufen leer ungultig gultig erforderlich notig fehlt kurz lang schwach stark sicher
+    unsicher nicht kein keine noch schon bereits jetzt immer nie auch nur sehr zu der die das dem den ein eine einer
+    im in am an auf aus bei mit nach seit von vor wird wurde worden werden sein ihr mein dein unser hier dort unten
+    oben gespeichert geandert verschlusselt bekannt unbekannt optional vergessen zuruckgesetzt und oder aber wenn
+    als wie was wo warum dass gleich anders falls muss soll kann darf hat haben ist war sind geschutzt gesperrt
+    incorrect incorrecte invalide valide vide expire expiree requis requise obligatoire faux fausse trop pas plus
+    moins le la les un une des du de dans sur sous avec sans pour par et ou mais si que qui quoi dont deja encore
+    jamais toujours tres ici correcte oublie oublies change modifie faible fort forte court courte long longue
+    enregistre chiffre stocke inconnu connu necessaire facultatif manquant doit peut est sont etait
+    incorrecta incorrecto invalida invalido valida valido vacia vacio vencida caducada caducado requerida requerido
+    obligatoria falsa debil fuerte corta larga muy no el los las unos unas del al en con sin por para y o pero que
+    como donde cuando ya siempre nunca aqui olvidada olvidado cambiada cambiado guardada cifrada necesaria debe puede
+    tiene incorreta correta vazia expirada expirou fraca forte curta longa nao o os as um uma do da no na com sem
+    mas onde quando ja sempre aqui esquecida alterada salva deve pode tem errata corretta vuota scaduta scaduto
+    richiesta obbligatoria debole troppo non il lo gli uno di nel nella con senza per ma se che dove quando gia
+    sempre mai qui dimenticata cambiata salvata cifrata deve puo ha bella
+    onjuist juist leeg verlopen vereist verplicht zwak sterk te niet geen de het een op met zonder en of maar
+    nieprawidlowe poprawne puste wygaslo wymagane slabe silne nie jest w na z bez i lub ale
+    yanlis dogru bos gerekli zayif guclu degil ve veya ile icin bir
+    felaktigt fel tomt kravs salah benar kosong wajib tidak dan atau
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+"""What is said of a password, in ten languages; none of it is one."""
+
+_SAID_IN_RUSSIAN = re.compile(
+    r"[\w]{2,}(?:[eеё]н[aаoоы]?|[aа]н[aаoоы]?|ный|н[aа]я|н[oо][eе]|ны[eе]|[tт]ь|[tт][cс]я|л[cс]я|л[aа][cс]ь)"
+)
+"""Participles and verbs, as folding leaves them."""
+_ENDINGS = re.compile(r"[a-z]{3,}(?:ed|ing|able|ible|ment|tion|ically|ently|ierte?t?)")
+
+IDENTIFIERS = frozenset(
+    """
+    value values val data args arg kwargs config configuration cfg settings setting options option opts request req
+    response res resp self this user users username name names email result results str string bytes buffer text
+    input inputs output key keys field fields form forms param params parameter body payload row item items obj object
+    env environ environment os sys getpass prompt raw plain plaintext hashed hash digest hex encoded decoded encrypted
+    decrypted salt func function lambda callback default empty none null nil true false undefined required optional
+    any unknown never void number boolean bool int float char varchar type types schema model props state ctx context
+    conn client session account login auth creds credential credentials secret token tokens pass passwd password
+    passphrase pwd pw passwort kennwort contrasena senha parola clave secretstr securestring valor wert
+    line lines line1 word words entry entries match matches group node child parent temp tmp foo bar baz qux x y z
+    a b c p s v k new old current confirm confirmed repeat again other first second last next prev random generated
+    existing stored saved provided given actual expected wrong right correct invalid valid missing hidden masked
+    redacted removed filtered placeholder example sample dummy test tests fixture mock stub show hide toggle visible
+    label title hint error errors message msg help description info note icon button submit click change on off yes no
+    await async return yield not and or if else elif for while in is with new delete typeof function const let var def
+    class import from pass raise except try finally print echo read set get put post patch unset reset
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+"""Names that stand for values in code; none of them is one."""
+
+
+def says_something(word: str) -> bool:
+    """Is this what is said of a password, and not the password?
+
+    >>> says_something("expired"), says_something("swordfish")
+    (True, False)
+    """
+    low = word.lower().rstrip(".,;:!?)")
+    if not low.isascii() and _SAID_IN_RUSSIAN.fullmatch(low):
+        return True
+    return low in PREDICATES or _ENDINGS.fullmatch(low) is not None

@@ -1,0 +1,149 @@
+"""However many users a key invents and however busy it is, it counts for no more than one user may."""
+
+import random
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from upswing.deploy.errors import Tally
+from upswing.deploy.evidence import begin, decode, encode
+from upswing.deploy.health import Health, judge
+from upswing.deploy.limits import Limits
+from upswing.deploy.record import Record, take_complaints, take_rewards, watch_rewards
+from upswing.deploy.voices import Voices
+from upswing.deploy.watch import begin_watch
+from upswing.ports_rollout import Complaints, Rewards, SeenComplaint, SeenReward
+from upswing.reward.influence import fair_mean
+from upswing.senders import CAP, Voice
+
+LIMITS, ROLLOUT = Limits(), SimpleNamespace(model_id="m", rollout_id="r")
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+KEYS, USERS = st.integers(1, 4), st.integers(1, 500)
+SHARES = st.floats(0.05, 0.99)
+
+
+@settings(deadline=None, max_examples=60)
+@given(honest=st.integers(2, 60), keys=KEYS, invented=USERS, rows=st.integers(1, 2000))
+def test_a_mean_moves_by_no_more_than_one_users_share_for_each_key(honest, keys, invented, rows):
+    crowd = [(f"user-{n}", 0.8) for n in range(honest)]
+    lies = [
+        (Voice(f"u{n % invented}", f"key-{key}"), 0.0) for key in range(keys) for n in range(rows)
+    ]
+    moved = 0.8 - fair_mean(crowd + lies)
+    assert moved <= 0.8 * keys * CAP / (honest + keys) + 1e-9
+    as_one = [(f"key-{key}", 0.0) for key in range(keys) for _ in range(rows)]
+    assert fair_mean(crowd + lies) == pytest.approx(fair_mean(crowd + as_one))
+
+
+def test_today_five_hundred_invented_users_of_one_key_do_not_own_a_mean():
+    crowd = [(f"user-{n}", 0.8) for n in range(100)]
+    lies = [(Voice(f"u{n}", "key"), 0.0) for n in range(500)]
+    assert 0.8 - fair_mean(crowd + lies) < 0.8 * CAP / 101 + 1e-9
+    unnamed = [(voice.user, value) for voice, value in lies]
+    assert 0.8 - fair_mean(crowd + unnamed) > 0.47, "what it would be by users alone"
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.floats(0, 1)), min_size=1))
+def test_where_one_key_speaks_its_users_count_by_themselves(values):
+    told = [(Voice(user, "only"), value) for user, value in values]
+    assert fair_mean(told) == pytest.approx(fair_mean(values))
+
+
+@settings(deadline=None, max_examples=40)
+@given(users=st.integers(1, 80), keys=KEYS, invented=USERS, share=SHARES, seed=st.integers(0, 99))
+def test_no_key_is_counted_more_often_than_one_user_may_be(users, keys, invented, share, seed):
+    chance, voices = random.Random(seed), Voices()
+    for _ in range(1500):
+        key = f"key-{chance.randrange(keys)}" if chance.random() < share else ""
+        user = f"u{chance.randrange(invented if key else users)}"
+        before = voices.keys.get(key, 0)
+        voices.takes(key, user, several=True)
+        if voices.keys.get(key, 0) > max(1, before):
+            assert voices.keys[key] <= CAP * voices.counted / voices.voices + 1e-9
+    assert voices.counted + voices.left_out == 1500
+    assert len(voices.users) <= users
+
+
+def reward(seq, value, candidate, key="", user="u", **told):
+    return SeenReward(seq, "m" if candidate else "tiny", "r", value, "0.5", key=key, user=user, **told)  # fmt: skip
+
+
+def canary(chance, *, episodes, share, invented, key, users=50):
+    """A canary as good as its baseline; one key says that it is not."""
+    record = Record(begin(LIMITS), sources=["r"])
+    record.evidence.errors.add(Tally(1000, 0), Tally(1000, 0))
+    told = []
+    for seq in range(1, episodes + 1):
+        candidate, lies = chance.random() < 0.5, chance.random() < share
+        value = float(not candidate) if lies else chance.choice((0.3, 0.5, 0.7))
+        user = f"x{chance.randrange(invented)}" if lies else f"u{chance.randrange(users)}"
+        told.append(reward(seq, value, candidate, key if lies else "", user))
+    take_rewards(record, ROLLOUT, Rewards(tuple(told), episodes, several=True))
+    return record.evidence
+
+
+@pytest.mark.parametrize("invented", [1, 20, 500])
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_one_key_with_invented_users_rolls_no_canary_back(invented, share):
+    told = {"episodes": 1500, "share": share, "invented": invented}
+    evidence = canary(random.Random(7), key="liar", **told)
+    assert judge(evidence, LIMITS).health is not Health.FAILING
+    assert evidence.voices.keys["liar"] <= CAP * evidence.voices.counted / 51 + 1
+    believed = canary(random.Random(7), key="", **told)
+    assert judge(believed, LIMITS).health is Health.FAILING, "what it would be without the cap"
+
+
+def test_a_key_alone_is_not_capped_until_others_speak():
+    alone, beside = Voices(), Voices()
+    assert all(alone.takes("k", f"u{n}") for n in range(100))
+    assert [beside.takes("k", f"u{n}", several=True) for n in range(5)] == [True] + [False] * 4
+    assert not any(alone.takes("k", "u", several=True) for _ in range(5))
+    assert all(alone.takes("", f"u{n}") for n in range(3)), "a trusted key's are counted always"
+
+
+def test_complaints_and_the_watch_are_capped_alike():
+    record = Record(begin(LIMITS), begin_watch(LIMITS, 0.8), sources=["r"])
+    lies = tuple(SeenComplaint(n, "m", "r", NOW, "0.5", "liar", f"x{n}") for n in range(1, 101))
+    take_complaints(record, ROLLOUT, Complaints(lies, 100, several=True))
+    assert record.evidence.complaints.candidate == 1
+    take_complaints(record, ROLLOUT, Complaints(lies, 100, several=True))
+    assert record.evidence.complaints.candidate == 1
+    told = tuple(reward(n, 0.0, True, "liar", f"x{n}") for n in range(1, 101))
+    watch_rewards(record, ROLLOUT, Rewards(told, 100, several=True))
+    assert record.watch.fall.rewards == 1
+
+
+def test_what_is_worked_in_twice_changes_nothing_and_the_row_keeps_it():
+    record = Record(begin(LIMITS), sources=["r"])
+    told = [reward(n, 0.5, n % 2 == 0, "k" if n % 3 else "", f"u{n}") for n in range(1, 50)]
+    take_rewards(record, ROLLOUT, Rewards(tuple(told), 49, several=True))
+    once = encode(record.evidence)
+    take_rewards(record, ROLLOUT, Rewards(tuple(told), 49, several=True))
+    assert encode(record.evidence) == once
+    assert encode(decode(once)) == once
+
+
+def test_a_canary_that_waits_for_other_keys_says_so_and_is_not_rolled_back():
+    evidence = canary(random.Random(1), episodes=1000, share=0.99, invented=9, key="busy")
+    verdict = judge(evidence, LIMITS)
+    assert verdict.health is Health.INCONCLUSIVE
+    assert "keys add NAME --trusted" in verdict.sentence
+    assert verdict.too_few_users
+
+
+@pytest.mark.parametrize(("users", "nameless"), [(5, 500), (39, 0), (39, 1), (40, 0), (40, 500)])
+def test_users_are_counted_and_not_their_rewards(users, nameless):
+    record = Record(begin(LIMITS), sources=["r"])
+    record.evidence.errors.add(Tally(1000, 0), Tally(1000, 0))
+    mine = [(f"u{n % users}", True) for n in range(3 * users)] + [("a", False)] * nameless
+    told = [
+        reward(seq, 0.5, seq % 2 == 0, user=user, by_user=by_user)
+        for seq, (user, by_user) in enumerate(mine, 1)
+    ]
+    take_rewards(record, ROLLOUT, Rewards(tuple(told), len(told)))
+    assert record.evidence.rewards.candidates + record.evidence.rewards.baselines == users + nameless  # fmt: skip
+    few = judge(record.evidence, LIMITS).sentence.startswith(f"inconclusive: {users} users cannot")
+    assert few == (users < LIMITS.min_users)

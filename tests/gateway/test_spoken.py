@@ -1,0 +1,123 @@
+"""Whose word is it that comes to a gateway, and who may say it?"""
+
+import json
+
+import pytest
+
+from tests.gateway.conftest import model, plan, started
+from tests.gateway.scripted import Scripted
+from tests.gateway.test_desk import DeskTwin
+from upswing.errors import Reason, Rejected, Transient
+
+KEYS = {"sk-op": "operator", "sk-own": "agent", "sk-ann": "ann", "sk-bob": "bob"}
+"""`agent` is the installation's own, which speaks for many; `ann` and `bob` for themselves."""
+SHAPES = {
+    "theirs": {"metric_name": "solved", "value": False},
+    "ours": {"type": "thumbs_down"},
+}
+NAMED = {
+    "user_id": lambda who: ({"user_id": who}, ()),
+    "user": lambda who: ({"user": who}, ()),
+    "header": lambda who: ({}, (f"X-User-Id: {who}",)),
+}
+MAY = {
+    # key:     names u-20, nobody, u-21
+    "sk-own": (200, 200, 403),
+    "sk-ann": (200, 200, 403),
+    "sk-op": (200, 200, 200),
+}
+
+
+def gateway_of(server, **options):
+    return started(plan(model("base", server.url)), keys=KEYS, **options)
+
+
+async def say(gateway, word, key, headers=()):
+    return await gateway.client("POST", "/feedback", word, key=key, headers=headers)
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["open", "ended"])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("named", NAMED)
+async def test_a_word_names_its_user_or_is_refused_at_once(named, shape, ended):
+    async with Scripted() as server, gateway_of(server) as gateway:
+        for key, wanted in MAY.items():
+            await gateway.chat(headers=("X-Episode-Id: e1",), key=key, user="u-20")
+            if ended:
+                await gateway.client("POST", "/v1/episodes/e1/close", b"", key=key)
+            got = []
+            for who in ("u-20", None, "u-21"):
+                more, headers = NAMED[named](who) if who else ({}, ())
+                word = {**SHAPES[shape], **more, "episode_id": "e1"}
+                before = len(gateway.keeper.feedback)
+                status, answer = await say(gateway, word, key, headers)
+                got.append(status)
+                kept = [each["user_id"] for each in gateway.keeper.feedback[before:]]
+                assert kept == ([who or "u-20"] if status == 200 else []), (key, who)
+                if status == 403:
+                    assert "whose episode it recorded" in answer["error"]["message"]
+            assert tuple(got) == wanted, key
+
+
+async def test_users_of_an_episode_without_one_are_a_voice_each():
+    async with Scripted() as server, gateway_of(server) as gateway:
+        await gateway.chat(headers=("X-Episode-Id: e1",), key="sk-own")
+        for who in ("ann", "bob", "cid"):
+            word = {**SHAPES["theirs"], "episode_id": "e1", "user_id": who}
+            assert (await say(gateway, word, "sk-own"))[0] == 200
+        assert [each["user_id"] for each in gateway.keeper.feedback] == ["ann", "bob", "cid"]
+
+
+async def test_another_key_is_refused_while_the_episode_is_open():
+    async with Scripted() as server, gateway_of(server) as gateway:
+        await gateway.chat(headers=("X-Episode-Id: e1",), key="sk-ann", user="u-20")
+        (episode,) = gateway.gateway.recorder.book.all()
+        word = {**SHAPES["theirs"], "inference_id": f"{episode.trajectory_id}.1"}
+        assert (await say(gateway, word, "sk-bob"))[0] == 403
+        assert gateway.keeper.feedback == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status"),
+    [(None, 200), (Rejected(Reason.NOT_YOURS, "Not yours."), 403), (Transient("Away."), 503)],
+)
+async def test_of_an_episode_that_it_does_not_know_the_loop_is_asked(trouble, status):
+    desk = DeskTwin()
+    desk.trouble = trouble
+    async with Scripted() as server, gateway_of(server, desk=desk) as gateway:
+        word = {**SHAPES["theirs"], "episode_id": "long-ago", "user_id": "u-21"}
+        assert (await say(gateway, word, "sk-own"))[0] == status
+        assert len(gateway.keeper.feedback) == (status == 200)
+        nobody = {**SHAPES["theirs"], "episode_id": "long-ago"}
+        assert (await say(gateway, nobody, "sk-own"))[0] == 200, "it is the owner's in any case"
+        assert (await say(gateway, nobody, "sk-bob"))[0] == status
+
+
+async def test_a_dry_run_is_answered_and_keeps_nothing():
+    async with Scripted() as server, gateway_of(server) as gateway:
+        for shape in SHAPES.values():
+            status, answer = await say(
+                gateway, {**shape, "episode_id": "e1", "dryrun": True}, "sk-own"
+            )
+            assert (status, bool(answer["feedback_id"])) == (200, True)
+        assert gateway.keeper.feedback == []
+        word = {**SHAPES["theirs"], "episode_id": "e1", "dryrun": False}
+        assert (await say(gateway, word, "sk-own"))[0] == 200
+        assert len(gateway.keeper.feedback) == 1
+
+
+async def test_whoever_says_nothing_hears_what_feedback_looks_like():
+    async with Scripted() as server, gateway_of(server) as gateway:
+        status, answer = await say(gateway, {}, "sk-own")
+        said = answer["error"]["message"]
+        assert status == 422
+        for field in ("metric_name", "value", "episode_id", "inference_id", "type", "thumbs_up"):
+            assert field in said, said
+
+
+async def test_two_names_for_one_word_are_refused():
+    async with Scripted() as server, gateway_of(server) as gateway:
+        word = {**SHAPES["theirs"], "episode_id": "e1", "user_id": "ann"}
+        status, answer = await say(gateway, word, "sk-own", ("X-User-Id: bob",))
+        assert (status, "different users" in json.dumps(answer)) == (422, True)
+        assert (await say(gateway, word, "sk-own", ("X-User-Id: ann",)))[0] == 200

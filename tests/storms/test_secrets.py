@@ -1,0 +1,263 @@
+"""Twenty thousand secrets by every door, also where no text is expected: ids, names, headers, paths.
+
+They stand in no file of the data directory, in no log, and in no answer to somebody else.
+"""
+
+import asyncio
+import itertools
+import json
+import uuid
+from urllib.parse import quote
+
+import pytest
+
+from tests.live.test_secrets import (
+    KINDS,
+    Plants,
+    as_feedback,
+    files_below,
+    in_bad_messages,
+    in_lines,
+    in_steps,
+    leaks,
+    summary,
+    through_http,
+    through_nats,
+)
+from tests.storms import sized
+from tests.support import Client, on_bus, raw, small, until
+from upswing.contracts.topics import FEEDBACK, FEEDBACKS, TRAJECTORIES, TRAJECTORY
+
+pytestmark = pytest.mark.live
+TAKEN_OR_NOT = {200, 201, 202, 400, 401, 404, 405, 409, 413, 422, 431, 502, 503}
+"""Whatever is answered to whoever told it. 500 is not among them."""
+
+
+class Names(Plants):
+    """Secrets as they would stand in a name: plain, one of each kind; in a cut, the next few at each door."""
+
+    def __init__(self, each):
+        super().__init__()
+        self._each, self._next = each, itertools.cycle(KINDS.items())
+
+    def __call__(self, door):
+        for kind, make in itertools.islice(self._next, self._each):
+            value = make()
+            self.planted[door, kind, "plain"] = value
+            yield value
+
+
+def _turn(field, value):
+    made = small()
+    (turn,) = made["turns"]
+    turn["action"] = {"type": "tool_call", "tool_name": "read", "tool_args": {}} | field(value)
+    return made
+
+
+TRAJECTORIES_OF = {
+    "trajectory_id": lambda v: small() | {"trajectory_id": v},
+    "session_id": lambda v: small() | {"session_id": v},
+    "agent_id": lambda v: small() | {"agent_id": v},
+    "parent_trajectory_id": lambda v: small() | {"parent_trajectory_id": v},
+    "subordinate_profile": lambda v: small() | {"subordinate_profile": v},
+    "task id": lambda v: small() | {"task_context": {"task_id": v, "instructions": "go"}},
+    "domain of a task": lambda v: (
+        small() | {"task_context": {"task_id": "t", "instructions": "go", "domain": v}}
+    ),
+    "model": lambda v: small(model=v),
+    "model with a path": lambda v: small(model=f"/models/{v}/final"),
+    "user": lambda v: small(user_id=v),
+    "episode": lambda v: small(episode_id=v),
+    "window": lambda v: small(window_id=v),
+    "scenario": lambda v: small(scenario_id=v),
+    "profile": lambda v: small(profile=v),
+    "name of a field": lambda v: small(**{v: 1}),
+    "deep name": lambda v: small(deep={"list": [{v: {"x": v}}]}),
+    "tool": lambda v: _turn(lambda v: {"tool_name": v}, v),
+    "name of an argument": lambda v: _turn(lambda v: {"tool_args": {v: 1}}, v),
+    "unknown field": lambda v: small() | {v: v},
+    "type": lambda v: _turn(lambda v: {"type": v}, v),
+    "outcome": lambda v: small(outcome={"status": v, "source": v}),
+}
+
+
+def word(**changes):
+    made = {
+        "feedback_id": str(uuid.uuid4()), "timestamp": "2025-12-08T13:00:00Z", "type": "comment",
+        "episode_id": "e", "comment": "fine",
+    } | changes  # fmt: skip
+    return {key: value for key, value in made.items() if value is not None}
+
+
+WORDS_OF = {
+    "feedback_id": lambda v: word(feedback_id=v[:128]),
+    "feedback_id in a sentence": lambda v: word(feedback_id=f"said with {v}"[:128]),
+    "episode of a word": lambda v: word(episode_id=v),
+    "inference": lambda v: word(episode_id=None, inference_id=v),
+    "trajectory of a word": lambda v: word(episode_id=None, trajectory_id=v),
+    "user of a word": lambda v: word(user_id=v),
+    "type of a word": lambda v: word(type=v),
+    "metric": lambda v: word(metadata={"metric_name": v}),
+}
+STEPS_OF = {
+    "head": lambda v: {"agentId": v, "scenarioId": v, "windowId": v, "taskId": v},
+    "id of a trajectory in steps": lambda v: {"agentId": "a", "trajectoryId": v},
+    "profile of a head": lambda v: {"agentId": "a", "profile": v, "domain": v},
+    "metadata of a head": lambda v: {"agentId": "a", "metadata": {v: v}},
+}
+PATHS = (
+    "/v1/trajectories/{}", "/v1/rewards/{}", "/v1/dead/{}", "/training/{}/status", "/{}",
+    "/admin/models/{}/metrics", "/v1/validations/{}", "/v1/dead?limit={}", "/v1/compare?a={}&b=x",
+)  # fmt: skip
+HEADERS = (
+    "User-Agent",
+    "X-Request-Id",
+    "X-Episode-Id",
+    "X-Note",
+    "Cookie",
+    "Referer",
+    "Content-Language",
+)
+ORDERS = {
+    "name of a key": ("POST", "/v1/keys", lambda v: {"name": v[:100], "scope": "agent"}),
+    "job": ("POST", "/training/start", lambda v: {"training_job_id": v}),
+    "requester": ("POST", "/training/start", lambda v: job(requester=v)),
+    "base model": ("POST", "/training/start", lambda v: job(base=v)),
+    "job's note": ("POST", "/training/start", lambda v: job(metadata={"note": v, v: 1})),
+    "model id": ("POST", "/admin/models", lambda v: {"model_id": v[:100], "base_model": "tiny", "checkpoint_path": "/x"}),
+    "model's path": ("POST", "/admin/models", lambda v: {"model_id": "m", "base_model": v, "checkpoint_path": f"/x/{v}"}),
+    "reason": ("POST", "/v1/rollback", lambda v: {"reason": v}),
+    "outcome of a window": ("POST", "/v1/outcomes", lambda v: {"window_id": "2025-01-15T10:00", "outcome": {v: v}}),
+    "trigger": ("POST", "/api/admin/training/trigger", lambda v: {"force": v}),
+}  # fmt: skip
+
+
+def job(*, requester="r", base="tiny", **more):
+    config = {
+        "algorithm": "grpo", "base_model": base, "hyperparameters": {},
+        "dataset": {"source": "local", "sample_size": 10, "filter": {}},
+    }  # fmt: skip
+    return {
+        "training_job_id": str(uuid.uuid4()), "timestamp": "2025-12-08T13:00:00Z", "requester": requester,
+        "trigger_reason": "manual", "training_config": config, **more,
+    }  # fmt: skip
+
+
+async def say(client, method, path, body=b"", **options):
+    status, answer = await client(method, path, body, **options)
+    assert status in TAKEN_OR_NOT, (method, path, status, answer)
+
+
+async def in_names(client, names):
+    for door, make in TRAJECTORIES_OF.items():
+        for value in names(door):
+            await say(client, "POST", "/v1/trajectories", make(value))
+    for door, make in WORDS_OF.items():
+        for value in names(door):
+            await say(client, "POST", "/v1/feedback", make(value))
+    for door, make in STEPS_OF.items():
+        for value in names(door):
+            status, opened = await client("POST", "/v1/trajectories/start", make(value))
+            if status in {200, 201, 202}:
+                path = f"/v1/trajectories/{quote(str(opened['id']), safe='')}"
+                step = {"stepNumber": 1, "action": {"actionType": value, "parameters": {}, "success": True}}  # fmt: skip
+                await say(client, "POST", f"{path}/steps", step)
+                await say(client, "POST", f"{path}/end", {})
+
+
+async def in_paths_and_headers(client, names):
+    for path in PATHS:
+        for value in names(f"path {path}"):
+            await say(client, "GET", path.format(quote(value, safe="")))
+    for value in names("path of a step"):
+        await say(client, "POST", f"/v1/trajectories/{quote(value, safe='')}/steps", {})
+    for header in HEADERS:
+        for value in names(f"header {header}"):
+            await say(client, "POST", "/v1/trajectories", small(), headers=(f"{header}: {value}",))
+    for value in names("wrong key"):
+        await say(client, "GET", "/v1/status", key=value)
+    for door, (method, path, make) in ORDERS.items():
+        for value in names(f"order {door}"):
+            await say(client, method, path, make(value))
+
+
+async def in_messages_of_the_bus(agent, names):
+    """Also in their headers, with which JetStream keeps them until they are taken."""
+    for header in ("Nats-Msg-Id", "X-Note"):
+        for value in names(f"header {header} on the bus"):
+            await agent.publish(TRAJECTORY, raw(small()), headers={header: value})
+        for value in names(f"header {header} of a bad message"):
+            await agent.publish(TRAJECTORY, b"{", headers={header: value})
+    for value in names("name of a header"):
+        name = "X-Name" if ":" in value else value
+        await agent.publish(TRAJECTORY, raw(small()), headers={name: value})
+    for door, make in {**TRAJECTORIES_OF}.items():
+        for value in names(f"bus: {door}"):
+            await agent.publish(TRAJECTORY, raw(make(value)))
+    for door, make in WORDS_OF.items():
+        for value in names(f"bus: {door}"):
+            await agent.publish(FEEDBACK, raw(make(value)))
+    await agent.flush()
+
+
+READ = ("/v1/dead?limit=1000", "/v1/status", "/jobs", "/models", "/admin/models", "/admin/traffic", "/v1/rollouts",
+        "/v1/windows", "/v1/judgements", "/api/admin/training/status", "/metrics", "/health")  # fmt: skip
+
+
+async def answers(client, key, folder):
+    """What a reader is told of all that, as files to look through."""
+    folder.mkdir()
+    for number, path in enumerate(READ):
+        status, answer = await client("GET", path, key=key)
+        assert status in {200, 404}, (path, status, answer)
+        (folder / f"answer-{number}").write_text(answer if isinstance(answer, str) else json.dumps(answer))  # fmt: skip
+    return files_below(folder)
+
+
+async def settled(client, operator):
+    for stream in (TRAJECTORIES, FEEDBACKS):
+        consumer = await operator.jetstream().consumer_info(stream, "collector")
+        if consumer.num_pending or consumer.num_ack_pending:
+            return False
+    return (await client("GET", "/v1/status"))[1]["outbox"] == 0
+
+
+@sized("rounds", 0, 10)
+async def test_no_secret_in_a_name_a_header_or_a_path_is_kept_or_told(
+    start, data, tmp_path, rounds, trials
+):
+    names, texts = Names(len(KINDS) if rounds else 5), Plants()
+    process = await asyncio.to_thread(start)
+    info = process.info
+    async with (
+        Client(info["http_url"], info["key"]) as client,
+        on_bus(info["nats_urls"]["agent"]) as agent,
+        on_bus(info["nats_urls"]["operator"]) as operator,
+    ):
+        await in_messages_of_the_bus(agent, names)
+        await in_names(client, names)
+        await in_paths_and_headers(client, names)
+        for number in range(rounds):
+            plants = Round(texts, number)
+            await through_nats(agent, plants)
+            for send in (through_http, in_lines, in_steps, as_feedback, in_bad_messages):
+                await send(client, plants)
+        await until(lambda: settled(client, operator), 300, "the loop did not settle")
+        _, reader = await client("POST", "/v1/keys", {"name": "reader", "scope": "reader"})
+        told = await answers(client, reader["key"], tmp_path / "answers")
+    assert await asyncio.to_thread(process.stop) == 0
+    texts.planted |= names.planted
+    found = leaks([*files_below(data), process.log, *told], texts)
+    trials.add(len(texts.planted), lost=len({each[:3] for each in found}))
+    print(f"{len(texts.planted)} secrets planted")
+    assert not found, summary(found)
+
+
+class Round:
+    """The same plants once more, under other names."""
+
+    def __init__(self, plants, number):
+        self._plants, self._number = plants, number
+
+    def __call__(self, door):
+        return self._plants(f"{door}, round {self._number}")

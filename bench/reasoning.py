@@ -92,6 +92,20 @@ class Agent:
         self._over = threading.Event()
         self.episodes = self.right = 0
 
+    def await_ready(self):
+        """Until a model answers: `upswing up` is found before its model server has loaded the base."""
+        from openai import InternalServerError
+
+        while True:
+            try:
+                self._client.chat.completions.create(
+                    model="upswing", messages=self._asked[0].messages, max_tokens=1
+                )
+            except InternalServerError:
+                time.sleep(LOOK_SECONDS)
+            else:
+                return
+
     def attempt(self, question):
         if self._over.is_set():
             return
@@ -150,6 +164,7 @@ def run(home, options):
     asked = questions(options.seed, TASKS)
     with loop(data, home / "loop.log", SETTINGS) as info:
         agent = Agent(info, asked)
+        agent.await_ready()
         worker = threading.Thread(target=agent.run, args=(options.seed,), daemon=True)
         began = time.monotonic()
         seen = [(served_by(info), 0.0)]

@@ -21,8 +21,8 @@ SNAPSHOT = Snapshot(
     policies={}, off_policy=0.0, sources={}, reused=0.0,
     earliest=None, latest=None, notes=[], made=AT,
 )  # fmt: skip
-RECIPE = Recipe(
-    learning_rate=7e-4, batch_size=32, epochs=4, scale_rewards="none", warmup=0.1, micro_tokens=8192
+RECIPE = Recipe(  # gentle: what is drawn differs from processor to processor, and no draw may end a job early
+    learning_rate=1e-4, batch_size=32, epochs=4, scale_rewards="none", warmup=0.1, micro_tokens=8192
 )
 
 
@@ -95,7 +95,9 @@ def test_a_job_says_how_far_it_moved_and_what_that_brought(tmp_path, samples, ba
 
 
 def test_a_job_beyond_its_kl_budget_stops_and_ships_the_last_within_it(tmp_path, samples, bases):
-    wild = msgspec.structs.replace(RECIPE, epochs=12, kl_budget=0.5, evaluations=36)
+    wild = msgspec.structs.replace(
+        RECIPE, learning_rate=7e-4, epochs=12, kl_budget=0.5, evaluations=36
+    )
     listener = run(tmp_path, samples, bases, wild)
     done = only_done(listener)
     assert done.stopped == "kl_budget"
@@ -130,7 +132,9 @@ def test_a_job_that_moves_nothing_says_so_and_what_to_try(tmp_path, samples, bas
 
 
 def test_a_job_that_was_stopped_stays_stopped_after_a_crash(tmp_path, samples, bases):
-    wild = msgspec.structs.replace(RECIPE, epochs=12, kl_budget=0.5, evaluations=36)
+    wild = msgspec.structs.replace(
+        RECIPE, learning_rate=7e-4, epochs=12, kl_budget=0.5, evaluations=36
+    )
     first = only_done(run(tmp_path, samples, bases, wild))
     (tmp_path / "done.json").unlink()
     second = run(tmp_path, samples, bases, wild)

@@ -202,6 +202,7 @@ FLOODS = (
     "Zm9vYmFyYmF6cXV4 ", "cookie: a=", '"a" + ', "&#65;", "&quot;abcdefghijklmnopqrstuvwxyz 1234 6789 123 456789 abc ", "\x1b[0m", "GB29 NWBK 6016 ", "QUJDREVGR0hJSktM\n",
     "пароль ", "密码是", "password is ", "=3D", "81.2.3.4 ", " g h p _", "00000000: 6768 705f 6b37\n", "password,", "| password |\n",
     "<tr><td>password</td>", "call 0171 ", "eJxabcdefghijklmnopqrstu ", "H4sIAAAAAAAAA0tMSk4BAMLbZCEEAAAA ", "abandon ability able ", "AU&;>",
+    "ordinary words ", "abandon ability able about above absent absorb abstract absurd abuse access accident to ",
 )  # fmt: skip
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import random
 import sys
 import zlib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from upswing.redact import Redactor, default_rules
+from upswing.redact.bip39 import WORDS
 from upswing.redact.checks import ahv, at_insurance, de_health, de_insurance
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -108,6 +111,27 @@ def test_public_addresses_are_a_matter_of_choice():
 def test_a_wrong_check_digit_is_no_number_of_a_person(check, good, bad):
     assert check(good)
     assert not check(bad)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_seed_phrase_is_found_among_other_words_of_the_list(seed):
+    chance = random.Random(seed)
+    words = phrase(chance, chance.choice((12, 15, 18, 21, 24)))
+    before, after = ([chance.choice(WORDS) for _ in range(chance.randrange(30))] for _ in "ab")
+    between = chance.choice((" ", ", ", "\n"))
+    text = between.join(words)
+    out = REDACTOR.text(f"so {' '.join(before)} {text} {' '.join(after)}").value
+    assert text not in out
+    assert "<seed-phrase-1>" in out
+
+
+def phrase(chance, count):
+    """So many words of the list, the last ones with the checksum in them."""
+    check = count // 3
+    entropy = chance.getrandbits(check * 32)
+    digest = sha256(entropy.to_bytes(check * 4)).digest()
+    number = entropy << check | digest[0] >> (8 - check)
+    return [WORDS[number >> 11 * (count - 1 - place) & 2047] for place in range(count)]
 
 
 def test_a_seed_phrase_needs_its_checksum():

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, groupby
 from typing import Protocol
 
 from .decode import Dense, decode
@@ -18,7 +18,7 @@ from .names import PLACEHOLDER
 from .nominate import Engine, TooMany, most_places
 from .rule import Rule
 from .values import random_looking
-from .wallet import SEED, phrases
+from .wallet import SEED, phrases, regions
 
 _DEPTH = 4
 """Levels of decoding: base64 of base64 of percent escapes is three."""
@@ -176,15 +176,15 @@ class Scanner:
         return found, max(end, match.end())
 
     def _phrases(self, layer: Layer, marks: list[int]) -> Iterator[_Match]:
-        rule, done = self._seed, -1
-        for mark in marks if rule else ():
-            piece = layer.piece(mark)
-            floor, roof = max(layer.starts[piece], done), layer.ends[piece]
-            if mark < floor or mark >= roof:
-                continue
-            for start, end in phrases(layer.text, mark, floor, roof):
-                done = max(done, end)
-                yield _Match(rule, (start, end), (start, end))  # type: ignore[arg-type]
+        rule = self._seed
+        if rule is None:
+            return
+        for piece, inside in groupby(marks, layer.piece):
+            floor, roof = layer.starts[piece], layer.ends[piece]
+            here = [mark for mark in inside if floor <= mark < roof]
+            for low, high in regions(here, floor, roof):
+                for span in phrases(layer.text, low, high):
+                    yield _Match(rule, span, span)
 
     def _search(self, layer: Layer, number: int) -> Iterator[_Match]:
         literals = self._rules[number].literals

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
+from typing import cast
 
 from .bip39 import WORDS
 from .rule import Anchor, Rule
@@ -14,8 +15,12 @@ _BASE58 = {
     ch: i for i, ch in enumerate("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 }
 _WORD = re.compile(r"[A-Za-z]{3,8}")
+_RUN = re.compile(r"(?:[A-Za-z]{3,8}[\W\d_]{1,8}){11,}[A-Za-z]{3,8}")
+"""Words with nothing but spaces, commas or numbers between them."""
 _LENGTHS = (24, 21, 18, 15, 12)
 _LONGEST = 24 * 16
+_BITS = 11
+"""Of a word's place in the list."""
 
 
 def wif(value: str) -> bool:
@@ -54,39 +59,78 @@ def seed_phrase(words: list[str]) -> bool:
         return False
     number = 0
     for word in words:
-        number = number << 11 | index[word]
-    check = len(words) // 3
+        number = number << _BITS | index[word]
+    return _sound(number, len(words))
+
+
+def _sound(number: int, count: int) -> bool:
+    """Whether so many words, side by side as one number, end with their checksum."""
+    check = count // 3
     entropy = (number >> check).to_bytes(check * 4)
     return sha256(entropy).digest()[0] >> (8 - check) == number & ((1 << check) - 1)
 
 
-def phrases(text: str, mark: int, floor: int, roof: int) -> Iterator[tuple[int, int]]:
-    """The seed phrases in the words around `mark`, as spans."""
+def regions(marks: Iterable[int], floor: int, roof: int) -> Iterator[tuple[int, int]]:
+    """Where the words around sorted marks lie; regions that meet are one, so that no word is read twice.
+
+    >>> list(regions([400, 500, 2000], 100, 2100))
+    [(100, 884), (1616, 2100)]
+    """
+    low = high = -1
+    for mark in marks:
+        if high >= 0 and mark - _LONGEST > high:
+            yield low, high
+            high = -1
+        low = low if high >= 0 else max(floor, mark - _LONGEST)
+        high = min(roof, mark + _LONGEST)
+    if high >= 0:
+        yield low, high
+
+
+def phrases(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """The seed phrases between two places of a text, as spans."""
     index = _index()
-    low = max(floor, mark - _LONGEST)
-    found = list(_WORD.finditer(text, low, min(roof, mark + _LONGEST)))
-    run: list[re.Match[str]] = []
-    for match in [*found, None]:
-        apart = not run or match is None or _apart(text[run[-1].end() : match.start()])
-        if match is not None and not apart and match.group().lower() in index:
-            run.append(match)
-            continue
-        yield from _in_run(run)
-        run = [match] if match is not None and match.group().lower() in index else []
+    for match in _RUN.finditer(text, low, high):
+        numbers = [index.get(word) for word in _WORD.findall(match.group().lower())]
+        if found := list(_sound_runs(numbers)):
+            spans = [word.span() for word in _WORD.finditer(text, *match.span())]
+            yield from ((spans[first][0], spans[last][1]) for first, last in found)
 
 
-def _apart(between: str) -> bool:
-    return len(between) > 8 or any(ch.isalpha() for ch in between)
+def _sound_runs(numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:
+    """First and last word of each phrase; None: a word that is not in the list."""
+    start = 0
+    for place, each in enumerate((*numbers, None)):
+        if each is None:
+            run = cast("Sequence[int]", numbers[start:place])
+            yield from ((start + first, start + last) for first, last in _in_run(run))
+            start = place + 1
 
 
-def _in_run(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    at = 0
-    while len(run) - at >= _LENGTHS[-1]:
-        words = [match.group().lower() for match in run[at : at + 24]]
-        size = next((n for n in _LENGTHS if n <= len(words) and seed_phrase(words[:n])), 0)
+def _in_run(run: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """In words of the list that follow each other; up to 24 of them are held as one number.
+
+    Every sixteenth run of twelve words has a sound checksum by chance, and may begin before a real phrase and
+    reach into it. So phrases that overlap are all taken, as one.
+    """
+    number = held = 0
+    first, last = 0, -1
+    for at in range(len(run) - _LENGTHS[-1] + 1):
+        while held < _LENGTHS[0] and at + held < len(run):
+            number = number << _BITS | run[at + held]
+            held += 1
+        size = next(
+            (n for n in _LENGTHS if n <= held and _sound(number >> _BITS * (held - n), n)), 0
+        )
         if size:
-            yield run[at].start(), run[at + size - 1].end()
-        at += size or 1
+            if last >= 0 and at > last:
+                yield first, last
+            first = at if at > last else first
+            last = max(last, at + size - 1)
+        held -= 1
+        number &= (1 << _BITS * held) - 1
+    if last >= 0:
+        yield first, last
 
 
 SEED = Rule(

@@ -15,8 +15,8 @@ _BASE58 = {
     ch: i for i, ch in enumerate("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 }
 _WORD = re.compile(r"[A-Za-z]{3,8}")
-_RUN = re.compile(r"(?:[A-Za-z]{3,8}[\W\d_]{1,8}){11,}[A-Za-z]{3,8}")
-"""Words with nothing but spaces, commas or numbers between them."""
+_RUN = re.compile(r"(?:[A-Za-z]{3,8}(?:[^\w<>]|[\d_]){1,8}){11,}[A-Za-z]{3,8}")
+"""Words with nothing but spaces, commas or numbers between them; our own placeholders, `<seed-phrase-1>`, end it."""
 _LENGTHS = (24, 21, 18, 15, 12)
 _LONGEST = 24 * 16
 _BITS = 11

@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.storms import sized
 
 from upswing.contracts import (
     DeadLetter,
@@ -244,9 +245,6 @@ VALIDATORS = {message: jsonschema.Draft202012Validator(schema(message)) for mess
 _seen = {"agreed on yes": 0, "agreed on no": 0}
 
 
-@settings(
-    max_examples=10_000, deadline=None, suppress_health_check=list(HealthCheck), database=None
-)
 @given(mutated())
 def _types_and_schema_agree(case):
     message, document = case
@@ -259,6 +257,13 @@ def _types_and_schema_agree(case):
     _seen["agreed on yes" if taken else "agreed on no"] += 1
 
 
-def test_types_and_json_schema_give_the_same_verdict_on_10_000_mutated_documents():
-    _types_and_schema_agree()
-    assert min(_seen.values()) > 1500, f"the mutations are one-sided: {_seen}"
+@sized("documents", 2_000, 10_000)
+def test_types_and_json_schema_give_the_same_verdict_on_mutated_documents(documents):
+    many = settings(
+        max_examples=documents,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
+    many(_types_and_schema_agree)()
+    assert min(_seen.values()) > 0.15 * documents, f"the mutations are one-sided: {_seen}"

@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 from tests.conftest import running_loop
+from tests.storms import sized
 from tests.support import Client, cli, on_bus, raw, samples, small, until
 
 from upswing.config import CollectConfig, Settings
@@ -123,14 +124,15 @@ KINDS = {
 CONFLICT = "a known id with other content"
 
 
-async def test_a_thousand_bad_messages_of_every_kind_cost_ten_thousand_good_ones_nothing(data):
+@sized("bad_ones", 200, 1_000)
+async def test_bad_messages_of_every_kind_cost_ten_times_as_many_good_ones_nothing(data, bad_ones):
     chance = random.Random(3)
-    good = [small(f"number {number}") for number in range(10_000)]
+    good = [small(f"number {number}") for number in range(10 * bad_ones)]
     twisted = [raw({**each, "agent_id": "somebody else"}) for each in good[:20]]
     expected = Counter(conflict=len(twisted))
     bad = list(twisted)
     kinds = list(KINDS.values())
-    while len(bad) < 1000:
+    while len(bad) < bad_ones:
         reason, make = kinds[len(bad) % len(kinds)]
         bad.append(make())
         expected[reason] += 1
@@ -154,7 +156,7 @@ async def test_a_thousand_bad_messages_of_every_kind_cost_ten_thousand_good_ones
 
         counts = await loop.store.counts()
         letters = [buried.letter for buried in await loop.store.dead(limit=2000)]
-        assert (counts["trajectories"], counts["dead"]) == (10_000, 1_000)
+        assert (counts["trajectories"], counts["dead"]) == (len(good), bad_ones)
         assert Counter(letter.reason for letter in letters) == expected
         assert {letter.subject for letter in letters} == {TRAJECTORY}
         assert {letter.deliveries for letter in letters} == {1}
@@ -172,7 +174,7 @@ async def test_a_thousand_bad_messages_of_every_kind_cost_ten_thousand_good_ones
             for (name, _), value in series.items()
             if name == "agent_rl_trajectories_collected_total"
         )
-        assert stored == 10_000
+        assert stored == len(good)
 
         assert await announced(reader) == {str(letter.dead_id): letter.reason for letter in letters}
         assert not loop._failed.is_set(), "a part of the loop broke"

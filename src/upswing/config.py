@@ -154,6 +154,9 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_gb: Annotated[float, Meta(gt=0)] | None = None
     """Memory of a training process; beyond it the process ends and the next attempt takes less at a
     time. None: as much as there is."""
+    threads: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    """For computing, up to 1024. None: one for small bases; for others half of the cores where models are
+    served on this machine too, else all."""
     timeout_hours: Annotated[float, Meta(gt=0)] = 24
     """One attempt; a longer one is ended and goes behind the others."""
     heartbeat_seconds: Annotated[float, Meta(ge=5)] = 60

@@ -395,6 +395,7 @@ class Loop:
             self.train_metrics, burial=self.burial,
             storage=self._surroundings.model_storage_path, clock=self._clock, new_id=self._new_id,
             changed=self._jobs_changed, worlds=self._settings.validate.worlds,
+            beside=self._serves() and not self._settings.serve.url,
         )  # fmt: skip
         if policy.train_here:
             await self.jobs.orphans(self._clock())

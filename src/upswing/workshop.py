@@ -48,6 +48,7 @@ class Workshop:
         metrics: TrainMetrics,
         *,
         storage: str | None,
+        beside: bool = False,
         worlds: Mapping[str, str] | None = None,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
@@ -64,7 +65,7 @@ class Workshop:
         parts = Parts(
             folder=folder / "jobs", cache=folder / "bases", jobs=jobs,
             registry=ModelRegistry(models), data=data, keeper=self.objects, launch=launch,
-            journal=self._journal, limits=limits_of(config), clock=clock, changed=changed,
+            journal=self._journal, limits=limits_of(config, beside=beside), clock=clock, changed=changed,
             finished=metrics.finished, parameters=_parameters, worlds=worlds or {},
             burial=burial or Burial(),
         )  # fmt: skip
@@ -94,8 +95,8 @@ class Workshop:
         )  # fmt: skip
 
 
-def limits_of(config: TrainConfig) -> Limits:
-    """What a job may take, as the config says."""
+def limits_of(config: TrainConfig, *, beside: bool) -> Limits:
+    """What a job may take, as the config says; `beside`: models are served on this machine."""
     patience = timedelta(seconds=config.heartbeat_seconds)
     return Limits(
         memory_bytes=int(config.memory_gb * 1e9) if config.memory_gb else None,
@@ -105,4 +106,6 @@ def limits_of(config: TrainConfig) -> Limits:
         retry=timedelta(minutes=config.retry_minutes),
         status_interval=timedelta(seconds=config.status_seconds),
         cost_per_hour=config.cost_per_hour,
+        threads=config.threads,
+        beside=beside,
     )

@@ -108,6 +108,7 @@ class Attempt:
             last_good_step=self._last_good_step(),
             memory_bytes=parts.limits.memory_bytes,
             threads=parts.limits.threads,
+            beside=parts.limits.beside,
             processes=self._processes(),
             cache=str(parts.cache),
             worlds=dict(parts.worlds),

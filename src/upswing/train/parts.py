@@ -146,6 +146,8 @@ class Limits:
     """Between two published statuses of a job that just goes on."""
     cost_per_hour: float = 0.0
     threads: int | None = None
+    beside: bool = False
+    """Whether a model server of ours works on the same cores."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ class JobSpec(msgspec.Struct, frozen=True):
     memory_bytes: int | None = None
     """What the child may take; beyond it, its next wish for memory fails."""
     threads: int | None = None
+    beside: bool = False
+    """Whether a model server works on the same cores."""
     processes: int = 1
     """More than one: the passes of each step are spread over them."""
     cache: str = ""

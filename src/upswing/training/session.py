@@ -69,7 +69,7 @@ class Session:
         self._channel.doing = "loading the base"
         base = resolve(self._spec.base_model, Path(self._spec.cache))
         model, tokenizer = load(base, device=self._team.device)
-        set_threads(model, self._spec.threads)
+        set_threads(model, self._spec.threads, beside=self._spec.beside)
         self._channel.doing = "encoding"
         data = material(self._folder / "samples.jsonl", tokenizer, self._recipe, self._spec.drop)
         if not data.train:

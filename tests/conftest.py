@@ -16,6 +16,9 @@ import pytest
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
 from tests.storms import Trials, lines, storm_of
 from tests.support import Client, Process
+from tests.transports import count_transports, forget, open_transports
+
+count_transports()
 
 
 def pytest_collection_modifyitems(items):
@@ -39,6 +42,17 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.section("storms")
         for line in lines(itertools.chain.from_iterable(terminalreporter.stats.values())):
             terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown():
+    """A connection that a test leaves open is its own failure, not that of the test in which it is collected."""
+    result = yield
+    left = open_transports(orphaned=True)
+    names = [f"{each!r} of {each.get_protocol()!r}" for each in left]
+    forget(left)
+    assert not names, f"these connections were left open: {names}"
+    return result
 
 
 @pytest.fixture(autouse=True)

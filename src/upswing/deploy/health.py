@@ -172,16 +172,21 @@ def _too_few_users(evidence: Evidence, limits: Limits) -> str | None:
     )
 
 
-def is_hard_failure(errors: ErrorEvidence, limits: Limits) -> bool:
+def is_hard_failure(errors: ErrorEvidence, limits: Limits, *, alone: bool = False) -> bool:
     """A failure that waits for no test.
 
     Where the baseline fails a fifth as often, lately or in all, it may be chance or a common cause:
-    that is left to the tests.
+    that is left to the tests. `alone`: nobody answers beside it any more.
     """
     share = errors.recent_candidate.share
     if share < limits.hard_share or errors.candidate.requests < limits.hard_requests:
         return False
-    return max(errors.recent_baseline.share, errors.baseline.share) < share / 5
+    return alone or not fails_beside(errors, share)
+
+
+def fails_beside(errors: ErrorEvidence, share: float) -> bool:
+    """Does the baseline fail so often, lately or in all, that such a share may have a common cause?"""
+    return max(errors.recent_baseline.share, errors.baseline.share) >= share / 5
 
 
 def fails_too_often(errors: ErrorEvidence, limits: Limits) -> bool:

@@ -97,8 +97,8 @@ def begin_watching(
     """From its promotion on; the evidence stays, for whoever asks why."""
     watch = begin_watch(limits, frozen, reward_seq=newest, error=error)
     for gateway, source, models in _counted(tallies):
-        if rollout.model_id in models:
-            watch.errors.seen[f"{gateway}/{source}"] = Seen(_tally(models[rollout.model_id]))
+        candidate, beside = _both(models, rollout.model_id, _held_by(rollout))
+        watch.errors.seen[f"{gateway}/{source}"] = Seen(candidate, beside)
     if (held := rollout.holdback) is not None:
         watch.held = begin_holdback(held.model_id, limits, reward_seq=newest)
     record.watch, record.hold, record.alerted = watch, "", ""
@@ -230,15 +230,18 @@ def _beside(watch: Watch, row: SeenReward, rollout: Rollout) -> HoldbackEvidence
 
 
 def watch_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:
-    """Its requests, whatever rollouts go on beside it."""
+    """Its requests, whatever rollouts go on beside it, and those of its holdback."""
     if record.watch is None:
         return False
     new = False
     for gateway, source, models in _counted(tallies):
-        if rollout.model_id in models:
-            told = _tally(models[rollout.model_id])
-            new |= record.watch.errors.count(f"{gateway}/{source}", told)
+        told, beside = _both(models, rollout.model_id, _held_by(rollout))
+        new |= record.watch.errors.count(f"{gateway}/{source}", told, beside)
     return new
+
+
+def _held_by(rollout: Rollout) -> str:
+    return rollout.holdback.model_id if rollout.holdback else ""
 
 
 def total(tallies: Tallies, model_id: str) -> Counts:

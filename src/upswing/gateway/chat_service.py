@@ -208,7 +208,7 @@ class Chat:
         table = self._traffic.table
         if table is None:  # the base was wanted and is gone since then
             return False
-        beside = exchange.chosen.model.backend == table.baseline.model.backend
+        beside = table.beside(exchange.chosen.model)
         return tells_of_the_model(exchange.fault, beside_baseline=beside)
 
 

@@ -143,6 +143,11 @@ def _counts(evidence: Evidence, row: SeenReward, several: bool) -> bool:
 
 def _take_reward(evidence: Evidence, row: SeenReward, rollout: Rollout) -> None:
     rewards, candidate = evidence.rewards, row.model == rollout.model_id
+    if row.lost:
+        evidence.lost.observe(candidate=candidate)
+        if (share := _drawn_with(row, rollout)) is not None:
+            evidence.ratio.observe(candidate=candidate, share=share)
+        return
     if rewards.observe(row.seq, row.raw_total, candidate=candidate, step=row.step):
         evidence.others += not row.by_user
         evidence.guards.observe(row, candidate=candidate, limit=rewards.drop)
@@ -212,12 +217,14 @@ def watch_rewards(record: Record, rollout: Rollout, seen: Rewards) -> None:
             continue
         if not voices.takes(row.key, row.user, several=seen.several):
             continue
-        if own:
+        if own and not row.lost:
             fall.observe(row.seq, row.raw_total)
-        if held:
+        if held and row.lost:
+            held.lost.observe(candidate=not own)
+        elif held:
             held.observe(row.seq, row.raw_total, held=not own, step=row.step, by_user=row.by_user)
-            if (share := _share_of(row.step.removeprefix(HOLDBACK))) is not None:
-                held.ratio.observe(candidate=not own, share=share)
+        if held and (share := _share_of(row.step.removeprefix(HOLDBACK))) is not None:
+            held.ratio.observe(candidate=not own, share=share)
     fall.seq = max(fall.seq, seen.upto)
 
 

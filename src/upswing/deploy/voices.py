@@ -1,4 +1,5 @@
-"""How often may one key be counted as evidence? No more than 1.5 times as often as the average of all who speak.
+"""How often may one key be counted as evidence? No more than 1.5 times as often as the average of all who speak, nor than all
+others together.
 
 One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
 that may not speak for many users is one voice, however many users it names; each user of a trusted key is one too.
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from upswing.senders import CAP
+from upswing.senders import cap_of
 
 _MOST = 500
 """Users of trusted keys, and other keys, that are told apart: more make nobody's share smaller."""
@@ -52,8 +53,8 @@ class Voices(Struct):
 
     @property
     def share(self) -> float:
-        """How often one voice may be among what is counted, with the next."""
-        return CAP * (self.counted + 1) / max(2, self.voices)
+        """How often one key may be among what is counted, with the next."""
+        return cap_of(self.voices, key=True) * (self.counted + 1)
 
     @property
     def sentence(self) -> str:

@@ -1,7 +1,6 @@
-"""How often may one key be counted as evidence? No more than 1.5 times as often as the average of all who speak, nor than all
-others together.
+"""How often may one key be counted as evidence? No more than 1.5 times as often as the average of all who speak.
 
-One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
+Nor more often than all others together. One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
 that may not speak for many users is one voice, however many users it names; each user of a trusted key is one too.
 What comes beyond its share is left out. Whether it is follows from who came when, never from which model it was nor
 from what was earned, so that what is left is as fair a bet as before.

@@ -36,13 +36,13 @@ def holds(cell, runs):
 
 @pytest.mark.parametrize("cell", SMALL, ids=str)
 def test_the_promise_holds(cell):
-    holds(cell, 40)
+    holds(cell, 16)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_the_promise_holds_in_every_cell(cell):
-    holds(cell, 400)
+    holds(cell, 100)
 
 
 # ── parts of the traffic ─────────────────────────────────────────────────────────────────────────

@@ -14,6 +14,7 @@ from datetime import datetime
 from upswing.errors import Misuse, Transient
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.book import Episode
+from upswing.gateway.episodes import Source
 from upswing.gateway.plan import Model, Plan, supersedes
 from upswing.gateway.ports import PinBoard
 from upswing.gateway.route import (
@@ -199,12 +200,27 @@ class Traffic:
         if episode.model_id != name:
             episode.model_id = name
             if self._pins is not None:
-                self._pins.put(episode.pin, name)
+                episode.alike = episode.alike or self._is_taken(self._pins, episode, name)
+                if not episode.alike:
+                    self._pins.put(episode.pin, name)
         if not episode.chosen:
             episode.chosen, episode.candidate = name, choice.candidate
         if name not in episode.models:
             episode.models.append(name)
         return choice
+
+    @staticmethod
+    def _is_taken(pins: PinBoard, episode: Episode, name: str) -> bool:
+        """Has another conversation that opened alike got another model? It keeps the name of its opening."""
+        fresh = not episode.chosen and episode.source is not Source.GIVEN
+        return fresh and pins.get(episode.pin) not in {None, name}
+
+    def tell_apart(self, episode: Episode, pins: tuple[str, ...]) -> None:
+        """From its first answer on it is known by that."""
+        if self._pins is not None and pins:
+            episode.alike, episode.pin = False, pins[0]
+            for pin in pins:
+                self._pins.put(pin, episode.model_id)
 
 
 def _essence(table: Table) -> tuple[object, ...]:

@@ -18,7 +18,7 @@ test-all: $(STAMP)  ## the slow ones too
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 storm: $(STAMP)  ## kills, corruption, poison, forgery at full size; one line each at the end
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m storm $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m storm $(if $(STORM),--storm "$(STORM)") $(ARGS)
 
 bench: $(STAMP)  ## measure the ratios, each peer in its own venv
 	$(BIN)/python -m bench $(ARGS)

@@ -14,11 +14,18 @@ from pathlib import Path
 import pytest
 
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
-from tests.storms import Trials, lines, storm_of
+from tests.storms import Trials, bounded, lines, storm_of
 from tests.support import Client, Process
+from tests.transports import count_transports, forget, open_transports
+
+count_transports()
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption("--storm", default="", help="of the storms, the one of this name")
+
+
+def pytest_collection_modifyitems(config, items):
     """What is quick comes first; of the rest, what takes longest, so that all workers end together."""
 
     def place(item):
@@ -31,6 +38,18 @@ def pytest_collection_modifyitems(items):
         if name := storm_of(str(item.path)):
             item.add_marker(pytest.mark.storm)
             item.user_properties.append(("storm", name))
+    if wanted := config.getoption("--storm"):
+        items[:] = [each for each in items if ("storm", wanted) in each.user_properties]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """What is slow and a storm ends in its time."""
+    name = dict(item.user_properties).get("storm")
+    if name is None or item.get_closest_marker("slow") is None:
+        return (yield)
+    with bounded(name):
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -39,6 +58,17 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.section("storms")
         for line in lines(itertools.chain.from_iterable(terminalreporter.stats.values())):
             terminalreporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown():
+    """A connection that a test leaves open is its own failure, not that of the test in which it is collected."""
+    result = yield
+    left = open_transports(orphaned=True)
+    names = [f"{each!r} of {each.get_protocol()!r}" for each in left]
+    forget(left)
+    assert not names, f"these connections were left open: {names}"
+    return result
 
 
 @pytest.fixture(autouse=True)

@@ -48,9 +48,9 @@ class Front:
         try:
             await helped(self._stop.wait(), port=self.port.tend())
         finally:
-            self.port.close()
+            await self.port.close()
             await self._drained()
-            self.port.abort()
+            await self.port.end()
             self._ended.set()
 
     async def close(self) -> None:

@@ -215,6 +215,8 @@ class SeenReward:
     """The key that it came with, where that may not speak for many users."""
     user: str = ""
     """A hash of whom it is told of."""
+    lost: bool = False
+    """It came back and cannot be compared: another model had to finish it, or nobody did."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from upswing.adapters.sql.jobs import Jobs
 from upswing.adapters.sql.keys import OPERATOR_ID, Keys
 from upswing.adapters.sql.mark import Marker
 from upswing.adapters.sql.models import Models
+from upswing.adapters.sql.revoked import Revoked
 from upswing.adapters.sql.signals import SignalReader
 from upswing.adapters.sql.store import open_store
 from upswing.adapters.sql.task_stats import TaskStatsReader
@@ -200,7 +201,8 @@ class Loop:
         await self._inspect()
         await self.store.prepare()
         await self._keep_time()
-        self.users, self.keys = Users(self.store.database), Keys(self.store.database)
+        self.users = Users(self.store.database)
+        self.keys = Keys(self.store.database, Revoked(self.folder))
         await self.users.load()
         secret = await self._know_keys(secret, lost=not known)
         self._prepare_burials()

@@ -90,6 +90,18 @@ CAP = 1.5
 of them move a mean by over 0.02."""
 
 
+def cap_of(voices: int, *, key: bool) -> float:
+    """The share of all that is counted which one voice may have, beside so many in all.
+
+    A key that may not speak for many has never more than half: beside one other voice it would else outweigh it.
+
+    >>> cap_of(2, key=True), cap_of(2, key=False), cap_of(100, key=True)
+    (0.5, 0.75, 0.015)
+    """
+    share = CAP / max(2, voices)
+    return min(0.5, share) if key else share
+
+
 def may_speak(
     user_id: str | None, owner: str | None, *, trusted: bool, key: str = "", recorded_by: str = "",
     many: bool = False,

@@ -100,6 +100,41 @@ async def test_where_both_fall_the_world_is_to_blame_and_nobody_is_rolled_back()
     assert (await controller.metrics("current"))["health"] == "degraded"
 
 
+@pytest.mark.parametrize("share", [0.6, 0.8, 1.0])
+@pytest.mark.parametrize("after", [0, 3])
+async def test_a_hard_failure_beside_a_holdback_is_rolled_back_at_the_next_look(share, after):
+    ground, controller, name = await promoted()
+    await ground.pass_time(controller, after * HOUR)
+    ground.errors[name] = share
+    await ground.pass_time(controller, LOOK, per_look=60)
+    found = ground.rollout(name)
+    assert (found.state, found.reason) == (State.ROLLED_BACK, "hard_failure")
+    assert (ground.shares, ground.state(name)) == ({BASE: 100.0}, "rolled_back")
+    assert replays(ground)
+
+
+async def test_errors_far_above_the_limit_wait_for_no_reward():
+    ground, controller, name = await promoted()
+    ground.errors[name] = 0.25
+    await ground.pass_time(controller, 2 * HOUR, per_look=40)
+    found = ground.rollout(name)
+    assert (found.state, found.reason) == (State.ROLLED_BACK, "high_error_rate")
+
+
+@pytest.mark.parametrize("share", [0.15, 0.4, 0.9])
+async def test_where_both_fail_nobody_is_rolled_back_and_a_person_hears(share, caplog):
+    ground, controller, name = await promoted()
+    ground.errors[BASE] = share
+    ground.serve(400)  # the trouble is seen at the holdback as well
+    await controller.tick()
+    ground.errors[name] = share
+    await ground.pass_time(controller, 3 * HOUR)
+    assert (ground.rollout(name).state, ground.shares) == (State.PROMOTED, {name: 95.0, BASE: 5.0})
+    assert "high_error_rate" in [getattr(each, "reason", "") for each in caplog.records]
+    told = await controller.metrics("current")
+    assert "that may not be its fault" in told["sentence"]
+
+
 async def test_it_ends_when_the_next_canary_begins_and_does_not_come_back_with_its_rollback():
     ground, controller, name = await promoted()
     new = ground.trained(2)

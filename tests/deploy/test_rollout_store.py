@@ -194,7 +194,8 @@ async def test_only_what_chance_gave_to_one_model_counts(store, rollouts):
     await scored(store, is_evaluation=True)
     await scored(store, gateway={"rollout": "r-2"}, total=0.9)
     seen = await rollouts.rewards_after(0, ["m-1", "tiny"])
-    assert [(each.model, each.rollout, each.raw_total) for each in seen.rows] == [
+    assert [each.lost for each in seen.rows] == [False, False, True, True, False]
+    assert [(each.model, each.rollout, each.raw_total) for each in seen.rows if not each.lost] == [
         ("m-1", "r-1", 0.4), ("tiny", "r-1", 0.6), ("m-1", "r-2", 0.9),
     ]  # fmt: skip
     assert seen.upto == (await rollouts.newest())[0] == 9

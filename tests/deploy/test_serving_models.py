@@ -8,6 +8,7 @@ import shutil
 import pytest
 import torch
 from tests.deploy.controlling import model
+from tests.serving import Listening
 from tests.train.checkpoint_cases import facts, fresh_model, make_base
 
 from upswing.adapters.checkpoints.checking import verify
@@ -27,13 +28,12 @@ class Double:
         self.names, self.asked, self.status, self.body = ["tiny"], [], None, b"{}"
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._listening = await Listening(self._answer).__aenter__()
+        self.url = f"http://127.0.0.1:{self._listening.port}"
         return self
 
-    async def __aexit__(self, *_):
-        self._server.close()
-        await self._server.wait_closed()
+    async def __aexit__(self, *error):
+        await self._listening.__aexit__(*error)
 
     async def _answer(self, reader, writer):
         with contextlib.suppress(asyncio.IncompleteReadError, OSError):

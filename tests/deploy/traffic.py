@@ -2,20 +2,31 @@
 
     means of users ~ normal(0.5, sd)        who asks: any user, or one of them in 40 % of cases
     the candidate earns `drop` less         arms: by chance for each episode, or for each user
+    means of domains ~ normal(0, 0.1)       an episode has one of 14 domains, the first with a third of
+                                            all, of three agent types, and the segment of its user, of 12
 
-Each canary is looked at after every reward, with the package's own evidence.
+Each canary is looked at after every reward, with the package's own evidence and verdict: the mean, the guards of all
+these parts, of task completion and of worst outcomes, and the sample ratio. `python -m tests.deploy.traffic 100` prints
+the published grid.
 """
 
+import itertools
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from upswing.deploy.health import earns_less
+from upswing.deploy.errors import Tally
+from upswing.deploy.evidence import begin
+from upswing.deploy.health import Cause, Health, earns_less, judge
 from upswing.deploy.limits import Limits
-from upswing.deploy.rewards import RewardEvidence
+from upswing.ports_rollout import SeenReward
 
 LIMITS = Limits()
 STEPS = (0.05, 0.10, 0.25, 0.50)
+SHAPES = ("plain", "one asks most", "heavy tails", "bursts", "drift", "late", "late and drift", "0/1")  # fmt: skip
+USERS, SDS, MODES = (5, 20, 50, 500), (0.0, 0.05, 0.15, 0.3), ("conversation", "user")
+_DOMAINS, _AGENTS, _SEGMENTS = 14, 3, 12
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,8 @@ class Found:
     """Proven before they failed."""
     median: float
     """Rewards of both sides until that, among those that were."""
+    by_guards: float = 0.0
+    """Of those that failed, for a guard alone."""
 
 
 def tried(cell, runs, seed=0):
@@ -50,11 +63,12 @@ def tried(cell, runs, seed=0):
         _one(cell, np.random.default_rng([seed, number, cell.users, int(cell.sd * 100)]))
         for number in range(runs)
     ]
-    proofs = [at for word, at in ends if word == "proven"]
+    proofs = [at for word, at, _ in ends if word == "proven"]
     return Found(
-        sum(word == "failing" for word, _ in ends) / runs,
+        sum(word == "failing" for word, _, _ in ends) / runs,
         len(proofs) / runs,
         float(np.median(proofs)) if proofs else float("inf"),
+        sum(word == "failing" and cause is Cause.SEGMENT for word, _, cause in ends) / runs,
     )
 
 
@@ -63,21 +77,36 @@ def worse(cell, drop=0.05):
 
 
 def _one(cell, chance):
-    """What became of one canary, and after how many rewards."""
-    evidence, order = RewardEvidence(drop=LIMITS.reward), _traffic(cell, chance)
-    for seq, (reward, candidate, step) in enumerate(order, 1):
-        evidence.observe(seq, reward, candidate=candidate, step=step)
-        if cell.mode == "user" and seq < LIMITS.min_users:
-            continue  # too few to decide anything
-        if earns_less(evidence, LIMITS):
-            return "failing", seq
-        if evidence.size and evidence.lower(LIMITS.promotion_chance) > -LIMITS.reward:
-            return "proven", seq
-    return "undecided", len(order)
+    """What became of one canary, after how many rewards, and why."""
+    evidence, order = begin(LIMITS), _traffic(cell, chance)
+    evidence.by_user = cell.mode == "user"
+    evidence.errors.add(Tally(1000, 0), Tally(1000, 0))
+    for row, candidate in order:
+        evidence.rewards.observe(row.seq, row.raw_total, candidate=candidate, step=row.step)
+        evidence.guards.observe(row, candidate=candidate, limit=evidence.rewards.drop)
+        evidence.ratio.observe(candidate=candidate, share=float(row.step))
+        if _may_be_decided(evidence, row):
+            verdict = judge(evidence, LIMITS)
+            if verdict.health is Health.FAILING:
+                return "failing", row.seq, verdict.cause
+            if verdict.proven:
+                return "proven", row.seq, None
+    return "undecided", len(order), None
+
+
+def _may_be_decided(evidence, row):
+    """Whatever this row did not touch is as it was at the look before: a verdict on each row would be the same."""
+    rewards, guards = evidence.rewards, evidence.guards
+    if rewards.size and rewards.lower(LIMITS.promotion_chance) > -rewards.drop:
+        return True
+    if earns_less(rewards, LIMITS):
+        return True
+    touched = (name for name, last in guards.last.items() if last == guards.rows)
+    return any(guards.tests[name].worse.wealth > 100 for name in touched)
 
 
 def _traffic(cell, chance):
-    """(reward, candidate, step), in the order in which rewards come."""
+    """(row, candidate), in the order in which rewards come."""
     n, t = cell.episodes, np.arange(cell.episodes)
     step = np.minimum(t * len(STEPS) // n, len(STEPS) - 1)
     share = np.array(STEPS)[step]
@@ -87,18 +116,31 @@ def _traffic(cell, chance):
         who = np.where(chance.random(n) < 0.4, 0, who)
     if cell.shape == "bursts":
         who = np.repeat(chance.integers(0, cell.users, n // 20 + 1), 20)[:n]
+    weights = 1 / np.arange(1, _DOMAINS + 1)
+    domain = chance.choice(_DOMAINS, n, p=weights / weights.sum())
+    agent = chance.integers(0, _AGENTS, n)
     by_user = chance.random(cell.users)[who]
     candidate = (by_user if cell.mode == "user" else chance.random(n)) < share
-    mean = means[who] - cell.drop * candidate
+    mean = means[who] + chance.normal(0, 0.1, _DOMAINS)[domain] - cell.drop * candidate
     if cell.shape in {"drift", "late and drift"}:
         mean = mean + 0.25 * np.sin(2 * np.pi * t / (n / 2))
     reward = np.clip(_noise(cell.shape, chance, mean), 0, 1)
+    completion = (chance.random(n) < np.clip(mean, 0, 1)).astype(float)
     came = t + (chance.exponential(n / 10, n) if "late" in cell.shape else 0)
     order = np.argsort(came, kind="stable")
     if cell.mode == "user":
         _, first = np.unique(who[order], return_index=True)
         order = order[np.sort(first)]
-    return [(float(reward[i]), bool(candidate[i]), str(STEPS[step[i]])) for i in order]
+    return [
+        (
+            SeenReward(
+                seq, "m", "r", float(reward[i]), str(STEPS[step[i]]), float(completion[i]),
+                (f"domain {domain[i]}", f"agent type {agent[i]}", f"segment {who[i] % _SEGMENTS}"),
+            ),
+            bool(candidate[i]),
+        )
+        for seq, i in enumerate(order, 1)
+    ]  # fmt: skip
 
 
 def _noise(shape, chance, mean):
@@ -107,3 +149,28 @@ def _noise(shape, chance, mean):
     if shape == "heavy tails":
         return mean + 0.1 * chance.standard_t(2, len(mean))
     return chance.normal(mean, 0.2)
+
+
+def main(runs):
+    """The published grid; 16 cells in each line."""
+    for mode, shape in itertools.product(MODES, SHAPES):
+        cells = [Cell(users, sd, mode, shape) for users, sd in itertools.product(USERS, SDS)]
+        equal = [tried(cell, runs) for cell in cells]
+        bad = [tried(worse(cell), runs) for cell in cells]
+        failing, proven, worse_ones = (
+            [each.failing for each in equal], [each.proven for each in equal],
+            [each.proven for each in bad],
+        )  # fmt: skip
+        by_guards = float(np.mean([each.by_guards for each in equal]))
+        median = np.median([each.median for each in equal])
+        print(
+            f"| each {'user' if mode == 'user' else 'episode'} | {shape} "
+            f"| {np.mean(failing):.1%}, {max(failing):.0%} | {by_guards:.2%} "
+            f"| {np.mean(proven):.0%}, {'–' if np.isinf(median) else f'{median:,.0f}'} "
+            f"| {np.mean(worse_ones):.1%}, {max(worse_ones):.0%} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

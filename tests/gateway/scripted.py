@@ -9,6 +9,8 @@ import contextlib
 import json
 import re
 
+from tests.serving import Listening
+
 
 def sse(*events, done=True):
     lines = [f"data: {json.dumps(event)}\n\n" for event in events]
@@ -44,21 +46,15 @@ class Server:
         """A client hung up before its answer was whole."""
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 27)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listening = await Listening(self._serve, limit=1 << 27).__aenter__()
+        self.port = self._listening.port
         self.url = f"http://127.0.0.1:{self.port}/v1"
-        self._tasks = set()
         return self
 
-    async def __aexit__(self, *_):
-        self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def __aexit__(self, *error):
+        await self._listening.__aexit__(*error)
 
     async def _serve(self, reader, writer):
-        task = asyncio.current_task()
-        self._tasks.add(task)
         self.open += 1
         try:
             while request := await self._read(reader):
@@ -69,7 +65,6 @@ class Server:
             self.gone.set()
         finally:
             self.open -= 1
-            self._tasks.discard(task)
             with contextlib.suppress(RuntimeError):
                 writer.close()
 

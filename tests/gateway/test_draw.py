@@ -8,10 +8,11 @@ import pytest
 from nats.errors import OutboundBufferLimitError
 
 from tests.gateway.conftest import assistant, model, plan, started, user
-from tests.gateway.scripted import Scripted
+from tests.gateway.scripted import Scripted, chunk, completion, sse
+from tests.gateway.talking import streamed
 from tests.support import until
 from upswing.adapters.nats.traffic import Pins
-from upswing.gateway.episodes import spoken
+from upswing.gateway.episodes import answered, spoken
 from upswing.together import end
 
 pytestmark = pytest.mark.live
@@ -64,6 +65,44 @@ async def test_a_conversation_keeps_its_model_at_another_gateway(sign, examples)
                 assert [await who(server, other, *talk, **sign) for talk in talks] == first
 
 
+class Counting(Scripted):
+    """Never says the same twice."""
+
+    async def answer(self, request, reader, writer):
+        self.said = getattr(self, "said", 0) + 1
+        told = completion({"content": f"answer {self.said}"})
+        if not request["body"].get("stream"):
+            return await self.send(writer, told)
+        pieces = [{"content": "answer "}, {"content": str(self.said)}]
+        events = [chunk(each) for each in pieces] + [chunk({}, "stop")]
+        return await self.stream(writer, [sse(*events)])
+
+
+@pytest.mark.parametrize("sign", SIGNS.values(), ids=SIGNS)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_conversations_that_open_alike_keep_their_models_at_another_gateway(sign, stream):
+    board, count = Board(), 12
+    async with Counting() as server:
+        made = plan(model("base", server.url), (model("new", server.url), 0.5))
+        async with started(made, draw=alternating(), pins=board) as one:
+            first = []
+            for n in range(1, count + 1):
+                if stream:
+                    body = {"model": "m", "messages": [user("Begin.")], "stream": True}
+                    more = {k: v for k, v in sign.items() if k != "headers"}
+                    await streamed(one, {**body, **more}, *sign.get("headers", ()))
+                    first.append(server.requests[-1]["body"]["model"])
+                else:
+                    first.append(await who(server, one, user("Begin."), **sign))
+                assert server.said == n
+        assert first == ["new", "base"] * (count // 2)
+        talks = [
+            [user("Begin."), assistant(f"answer {n}"), user("go on")] for n in range(1, count + 1)
+        ]
+        async with started(made, draw=lambda: pytest.fail("drawn again"), pins=board) as other:
+            assert [await who(server, other, *talk, **sign) for talk in talks] == first
+
+
 async def test_only_what_was_drawn_is_evidence():
     board = Board()
     async with Scripted() as server:
@@ -106,7 +145,8 @@ async def test_where_users_keep_their_model_chance_chooses_for_the_user():
 def test_what_was_said_before_an_answer_is_what_was_asked():
     first = b'[{"role": "user", "content": "a"}]'
     later = b'[{"content":"a","role":"user"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]'
-    assert spoken(later)[1] == (spoken(first)[0],)
+    assert spoken(later)[1][0] == spoken(first)[0]
+    assert spoken(later)[1][1] in answered(first, "b")
     assert spoken(b"[1]") == ("", ())
 
 
@@ -188,7 +228,7 @@ async def test_whether_an_episode_counts_is_not_for_a_client_to_say_when_it_know
 
 def test_long_and_odd_conversations_are_looked_at_in_part():
     many = b"[" + b",".join([b'{"role":"assistant"}'] * 50_000) + b"]"
-    assert len(spoken(many)[1]) <= 64
+    assert len(spoken(many)[1]) <= 2 * 64
 
 
 async def test_what_could_not_be_told_of_an_assignment_is_told_with_the_next(monkeypatch):

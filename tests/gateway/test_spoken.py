@@ -7,7 +7,12 @@ import pytest
 from tests.gateway.conftest import model, plan, started
 from tests.gateway.scripted import Scripted
 from tests.gateway.test_desk import DeskTwin
+from tests.store.test_senders import takers
+from tests.support import raw
+from upswing.adapters.sql.rewards import Rewards
+from upswing.contracts.topics import GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY
 from upswing.errors import Reason, Rejected, Transient
+from upswing.ports import Carried
 
 KEYS = {"sk-op": "operator", "sk-own": "agent", "sk-ann": "ann", "sk-bob": "bob"}
 """`agent` is the installation's own, which speaks for many; `ann` and `bob` for themselves."""
@@ -121,3 +126,32 @@ async def test_two_names_for_one_word_are_refused():
         status, answer = await say(gateway, word, "sk-own", ("X-User-Id: bob",))
         assert (status, "different users" in json.dumps(answer)) == (422, True)
         assert (await say(gateway, word, "sk-own", ("X-User-Id: ann",)))[0] == 200
+
+
+@pytest.mark.parametrize("first", ["trajectory", "word"])
+@pytest.mark.parametrize("key", ["sk-own", "sk-ann"])
+@pytest.mark.parametrize("by", ["episode_id", "inference_id"])
+async def test_a_word_given_at_another_gateway_is_the_users_of_the_episode(store, first, key, by):
+    """Also while that one is open, so that neither the other gateway nor the loop knows it."""
+    async with Scripted() as server, gateway_of(server) as here, gateway_of(server) as there:
+        await here.chat(headers=("X-Episode-Id: e1",), key=key, user="u-20")
+        (episode,) = here.gateway.recorder.book.all()
+        aim = "e1" if by == "episode_id" else f"{episode.trajectory_id}.1"
+        for who in (key, "sk-bob"):
+            assert (await say(there, {**SHAPES["theirs"], by: aim}, who))[0] == 200
+        await here.client("POST", "/v1/episodes/e1/close", b"", key=key)
+        (told,), words = here.keeper.trajectories, there.keeper.feedback
+    taking = takers(store)
+
+    async def tell(number):
+        carried = Carried("S", GATEWAY_TRAJECTORY, number, 1, raw(told))
+        assert (await taking.trajectory(carried)).rejected is None
+
+    if first == "trajectory":
+        await tell(1)
+    for number, each in enumerate(words, 2):
+        await taking.feedback(Carried("F", GATEWAY_FEEDBACK, number, 1, raw(each)))
+    if first == "word":
+        await tell(9)
+    heard = await Rewards(store.database).words_for([(told["trajectory_id"], "e1", "u-20")])
+    assert [each.user_id for each in heard[told["trajectory_id"]]] == ["u-20"], "and not bob's"

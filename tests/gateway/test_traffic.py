@@ -173,6 +173,36 @@ async def test_a_candidate_can_be_asked_for_by_name_and_is_then_no_evidence():
             assert gateway.keeper.trajectories[0]["metadata"]["gateway"]["named"] is True
 
 
+@pytest.mark.parametrize("wish", ["base", "new", "old"])
+@pytest.mark.parametrize("place", [0.1, 0.9])
+@pytest.mark.parametrize("by_header", [True, False])
+async def test_a_wish_that_comes_after_the_draw_changes_neither_model_nor_evidence(
+    wish, place, by_header
+):
+    """Whoever sees how an episode goes cannot choose whether it counts; `old` is withdrawn."""
+    async with Scripted() as server:
+        base, new = model("base", server.url), model("new", server.url)
+        made = changed(plan(base, (new, 0.5)), withdrawn=("old",))
+        async with started(made, draw=lambda: place) as gateway:
+            drawn = await who(gateway, "e1")
+            assert drawn == ("new" if place < 0.5 else "base")
+            for _ in range(2):
+                headers = [f"X-Model-Id: {wish}"] if by_header else []
+                body = CHAT if by_header else {**CHAT, "model": wish}
+                whole = await raw(gateway, request(body, *headers, "X-Episode-Id: e1"))
+                assert whole.startswith(b"HTTP/1.1 200")
+                assert f"x-model-id: {drawn}".encode() in whole
+            whole = await raw(gateway, request(CHAT, "X-Model-Id: nobody", "X-Episode-Id: e1"))
+            assert whole.startswith(b"HTTP/1.1 404")
+            await gateway.close("e1")
+            about = gateway.keeper.trajectories[0]["metadata"]
+            assert (about["model"], about["gateway"]["named"]) == (drawn, False)
+            assert "mixed_models" not in about
+            assert "withdrawn_model" not in about
+            told = msgspec.json.decode(gateway.gateway.tally.written())["rollout-1"]
+            assert (set(told), told[drawn]["requests"]) == ({drawn}, 3)
+
+
 async def test_whom_only_chance_may_give_cannot_be_asked_for():
     """Neither the holdback, nor a former baseline; whoever has one keeps it, even by its name."""
     async with Scripted() as server:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import socket
 from time import monotonic
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from tests.http1.ports import (
     CHAT,
     KEY,
     KINDS,
+    Keys,
     asked,
     connected,
     ended,
@@ -28,6 +30,9 @@ from tests.http1.ports import (
     whole,
 )  # fmt: skip
 from tests.support import until
+from upswing.front import Front
+from upswing.http.app import Response, Route
+from upswing.http1.limits import PortLimits
 
 pytestmark = pytest.mark.live
 both = pytest.mark.parametrize("kind", KINDS)
@@ -249,3 +254,58 @@ async def test_javas_own_client_is_answered(kind, tmp_path):
         )  # fmt: skip
         out, err = await asyncio.wait_for(process.communicate(), 300)
     assert out.split() == [b"200"] * 5, err.decode()
+
+
+# ── a client that sends no more and still reads ──────────────────────────────────────────────────
+
+
+@both
+@pytest.mark.parametrize("count", [1, 3])
+@on_both_loops
+async def test_whoever_closes_its_side_after_asking_still_gets_its_short_answers(kind, count):
+    async with opened(kind) as door, connected(door) as (reader, writer):
+        writer.write(health() * count)
+        writer.write_eof()
+        assert [await status(reader) for _ in range(count)] == [200] * count
+        assert await ended(reader)
+        await until(lambda: len(door.port.crowd) == 0, 10)
+
+
+@both
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/x HT", None])
+@on_both_loops
+async def test_whoever_closes_its_side_within_a_request_is_closed(kind, sent):
+    async with opened(kind) as door, connected(door) as (reader, writer):
+        writer.write(whole(door)[:-3] if sent is None else sent)
+        writer.write_eof()
+        assert await ended(reader)
+        await until(lambda: len(door.port.crowd) == 0, 10)
+        assert door.port.uploads.reserved == 0
+
+
+@on_both_loops
+async def test_who_closes_its_side_and_reads_nothing_stands_in_a_line_that_ends():
+    """Answers of many sizes: some are longer than what the system holds, and shorter than what would pause them."""
+
+    async def large(request):
+        served.append(int(request.query["size"]))
+        return Response(200, b"x" * served[-1])
+
+    served, sizes = [], range(100_000, 4_000_000, 150_000)
+    route = Route("GET", "/large", "Much.", large, frozenset(), query={"size": {"type": "string"}})
+    front = Front([route], Keys(), "127.0.0.1", 0, PortLimits(client_seconds=0.5))
+    running = asyncio.create_task(front.run())
+    where = urlsplit(front.url)
+    try:
+        with contextlib.ExitStack() as stack:
+            for size in sizes:
+                line = stack.enter_context(socket.socket())
+                line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                line.connect((where.hostname, where.port))
+                line.sendall(b"GET /large?size=%d HTTP/1.1\r\nHost: here\r\n\r\n" % size)
+                line.shutdown(socket.SHUT_WR)
+            await until(lambda: len(served) == len(sizes), 20)
+            await until(lambda: len(front.port.crowd) == 0, 20, "some stay for ever")
+    finally:
+        await front.close()
+        await running

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.gateway.bus import nats
+from tests.serving import Listening
 from tests.support import cli, on_bus, until
 
 from upswing.adapters.nats.health import QUESTION, health_url, is_well
@@ -81,9 +82,8 @@ async def test_whatever_else_listens_there_is_not_our_bus(answer):
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(greet, "127.0.0.1", 0) as other:
-        port = other.sockets[0].getsockname()[1]
-        assert not await asyncio.to_thread(is_well, health_url(port, "x"), 0.5)
+    async with Listening(greet) as other:
+        assert not await asyncio.to_thread(is_well, health_url(other.port, "x"), 0.5)
 
 
 async def test_the_printed_configuration_gives_the_permissions_of_the_embedded_server(loop, data):

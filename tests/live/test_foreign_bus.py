@@ -7,6 +7,7 @@ import logging
 
 import pytest
 from tests.conftest import running_loop
+from tests.serving import Listening
 from tests.support import until
 
 from upswing.adapters.nats.bus import Bus
@@ -88,12 +89,11 @@ async def test_whoever_answers_something_else_is_not_believed(tmp_path):
         writer.close()
 
     async with (
-        await asyncio.start_server(talk, "127.0.0.1", 0) as server,
+        Listening(talk) as server,
         foreign(tmp_path / "nats", monitored=False) as (url, _),
         connected(url) as bus,
     ):
-        port = server.sockets[0].getsockname()[1]
-        assert (await ask(bus, f"http://127.0.0.1:{port}")).always is None
+        assert (await ask(bus, f"http://127.0.0.1:{server.port}")).always is None
 
 
 @pytest.mark.parametrize(

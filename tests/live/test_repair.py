@@ -1,18 +1,27 @@
 """Does `upswing repair` bring back what is left, and say what is lost?"""
 
 import json
+import random
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 from tests.conftest import running_loop
+from tests.deploy.scoring import REDACTOR
 from tests.store.test_damage import NOW, admitted, filled, read_all
-from tests.support import Client, small, until
+from tests.support import Client, raw, small, until
 
 from upswing.adapters.archive import Archive
+from upswing.adapters.sql.keys import Keys, digest
 from upswing.adapters.sql.mark import DATABASE, FILE, Mark, read_mark, write_mark
+from upswing.adapters.sql.revoked import FILE as REVOKED
+from upswing.adapters.sql.revoked import Revoked
 from upswing.adapters.sql.store import open_store
 from upswing.cli import main
-from upswing.cli.repair import Report, _lines
-from upswing.errors import Damaged
+from upswing.cli.repair import DOOR, Report, _lines, _Taking
+from upswing.collect.admit import Limits
+from upswing.contracts.topics import FEEDBACK, GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY, TRAJECTORY
+from upswing.errors import Damaged, Misuse
 
 pytestmark = pytest.mark.live
 
@@ -64,6 +73,10 @@ async def test_spoilt_rows_come_back_from_the_archive_and_the_others_are_named(t
     assert told["from_archive"] == {"stored": 1}
     after = await rows_of(data)
     assert set(before) - set(after) == {gone.admitted.trajectory_id}
+    assert after[archived.admitted.trajectory_id].admitted == replace(
+        archived.admitted, key_id=DOOR, many=False
+    ), "an archive does not say whose key it was"
+    del after[archived.admitted.trajectory_id]
     assert all(before[key].admitted == row.admitted for key, row in after.items())
     assert (data / f"{DATABASE}.damaged-1").read_bytes() == body
 
@@ -158,3 +171,78 @@ def test_a_directory_in_use_or_missing_is_one_sentence(tmp_path, capsys):
     assert said.count("\n") == 2
     assert "is in use by process" in said
     store.close()
+
+
+# ── keys ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_key_that_was_revoked_works_in_no_older_copy_of_the_store(store, tmp_path):
+    keys = Keys(store.database, Revoked(tmp_path))
+    for name in ("a", "b"):
+        await keys.add(name, name, "agent", f"key-{name}", NOW)
+    assert await keys.revoke("a", NOW)
+    for sql in ("UPDATE api_keys SET revoked_us = NULL", "DELETE FROM api_keys"):
+        await store.database.write(lambda tx, sql=sql: tx.execute(sql))
+        again = Keys(store.database, Revoked(tmp_path))
+        await again.load()
+        await again.add("a", "a", "agent", "key-a", NOW)
+        await again.add("b", "b", "agent", "key-b", NOW)
+        assert again.find("key-a").revoked
+        assert again.was_revoked("key-a")
+        assert again.find("key-b").revoked is None
+        with pytest.raises(Misuse, match="was revoked"):
+            await again.operator("env-1", "made", "key-a", NOW)
+
+
+async def test_of_store_and_file_either_remembers_what_was_revoked(store, tmp_path):
+    keys = Keys(store.database, Revoked(tmp_path))
+    await keys.add("a", "a", "agent", "key-a", NOW)
+    await keys.revoke("a", NOW)
+    (tmp_path / REVOKED).unlink()
+    assert Revoked(tmp_path).mend(keys.revoked_by_hand())
+    assert Revoked(tmp_path).known() == {digest("key-a"): NOW}
+
+
+def test_every_flipped_bit_and_every_cut_of_the_revoked_keys_is_found(tmp_path):
+    chance, path = random.Random(2), tmp_path / REVOKED
+    Revoked(tmp_path).add({chance.randbytes(32): NOW for _ in range(3)})
+    whole, sound = path.read_bytes(), Revoked(tmp_path).known()
+    for place in range(len(whole)):
+        flipped = bytes([whole[place] ^ (1 << place % 8)])
+        for spoilt in (whole[:place], whole[:place] + flipped + whole[place + 1 :]):
+            path.write_bytes(spoilt)
+            with pytest.raises(Misuse, match="upswing repair"):
+                Revoked(tmp_path).known()
+    path.write_bytes(b"#" + whole[1:])
+    assert not Revoked(tmp_path).mend({b"more": NOW})
+    assert dict(Revoked(tmp_path).known()) == {**sound, b"more": NOW}, "its lines were sound"
+
+
+async def test_what_is_restored_belongs_to_the_key_that_a_gateway_named_or_is_nobodys(store):
+    taking = _Taking(store, REDACTOR, Limits(), Report({}, {}, [], set(), "", {}))
+    for subject, whose in (
+        (GATEWAY_TRAJECTORY, ("k1", True)),
+        (TRAJECTORY, (DOOR, False)),
+        ("", (DOOR, False)),
+    ):
+        told = small(gateway={"key": "k1", "many": True}, user_id="ann")
+        await taking._trajectory(subject, raw(told), Counter())
+        row = await store.trajectory(told["trajectory_id"])
+        assert (row.admitted.key_id, row.admitted.many, row.door) == (*whose, DOOR)
+
+
+@pytest.mark.parametrize(
+    ("subject", "key", "taken"),
+    [(GATEWAY_FEEDBACK, "k1", "stored"), (GATEWAY_FEEDBACK, "k2", "not_yours"), (FEEDBACK, "k1", "not_yours")],
+)  # fmt: skip
+async def test_a_word_that_was_refused_is_not_taken_by_a_repair(store, subject, key, taken):
+    taking = _Taking(store, REDACTOR, Limits(), Report({}, {}, [], set(), "", {}))
+    told = small(gateway={"key": "k1"}, user_id="ann")
+    await taking._trajectory(GATEWAY_TRAJECTORY, raw(told), Counter())
+    word = {
+        "feedback_id": "f1", "timestamp": NOW.isoformat(), "type": "thumbs_down",
+        "trajectory_id": told["trajectory_id"], "metadata": {"gateway": {"key": key}},
+    }  # fmt: skip
+    counts = Counter()
+    await taking._feedback(subject, raw(word), counts)
+    assert counts == {taken: 1}

@@ -1,9 +1,13 @@
 """The storms: which tests shake the whole thing, by what they throw at it.
 
-`make storm` runs them at full size; the default run has a cut of each that is not slow. After a run each storm is
-one line: how many trials there were, how many held, how many did not. A test is one trial, unless it counts its
-own with the fixture `trials`: kills, cuts, flips, secrets.
+`make storm` runs them at full size, `make storm STORM="power cuts"` one of them; the default run has a cut of each that
+is not slow. After a run each storm is one line: how many trials there were, how many held, how many did not. A test is
+one trial, unless it counts its own with the fixture `trials`: kills, cuts, flips, secrets. A test at full size that
+takes longer than `MINUTES` is lost.
 """
+
+import contextlib
+import signal
 
 import pytest
 
@@ -19,13 +23,33 @@ STORMS = {
     "planted secrets": ("live/test_secrets.py", "storms/test_secrets.py"),
     "controller lives": ("deploy/test_controller_fuzz.py", "deploy/test_controller_crashes.py"),
     "controller deaths at each step": ("live/test_controller_killing.py",),
-    "canaries under real traffic": ("deploy/test_canary_traffic.py", "deploy/test_canary_figures.py"),
+    "canaries under real traffic": ("deploy/test_canary_traffic.py", "deploy/test_canary_figures.py", "deploy/test_lost.py"),
     "forged evidence and poisoned judges": ("live/test_forged_evidence.py", "groups/test_judge_injection.py"),
     "bad checkpoints": ("train/test_checkpoints.py", "train/test_refusals.py", "deploy/test_serving_models.py"),
     "access": ("live/test_roles.py", "http/test_access.py", "http/test_access_matrix.py", "live/test_own_keys.py"),
-    "crowds at the doors": ("http1/test_admission.py", "http1/test_standard.py", "http1/test_crowded_ports.py"),
+    "crowds at the doors": ("http1/test_admission.py", "http1/test_standard.py", "http1/test_crowded_ports.py", "http1/test_ending.py"),
     "clocks that are set": ("live/test_clock_set.py",),
 }  # fmt: skip
+
+
+MINUTES = {"kills of every process in bad weather": 180}
+"""Of one test at full size, on a busy machine; 45 for the others."""
+
+
+@contextlib.contextmanager
+def bounded(name):
+    """A storm that hangs is over when its time is."""
+
+    def over(*_):
+        raise TimeoutError(f"{name}: its time is over")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, 60 * MINUTES.get(name, 45))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def storm_of(path):

@@ -6,6 +6,8 @@ import random
 import socket
 import struct
 
+from tests.serving import Listening
+
 KINDS = ("clear", "latency", "resets", "half open", "partition")
 PIECE = 1 << 16
 
@@ -31,20 +33,17 @@ class Proxy:
 
     def __init__(self, target, chance=None):
         self._target, self._chance = target, chance or random.Random(1)
-        self._links, self._handlers, self._kind = set(), set(), "clear"
+        self._links, self._kind = set(), "clear"
         self.passed = 0
         """Connections so far."""
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._listening = await Listening(self._connected).__aenter__()
+        self.port = self._listening.port
         return self
 
-    async def __aexit__(self, *_):
-        self._server.close()
-        while self._handlers:
-            self._reset_all()
-            await asyncio.wait(self._handlers, timeout=0.1)
+    async def __aexit__(self, *error):
+        await self._listening.__aexit__(*error)
 
     def turn(self, kind):
         """The weather changes."""
@@ -60,7 +59,6 @@ class Proxy:
             link.reset()
 
     async def _connected(self, reader, writer):
-        self._handlers.add(asyncio.current_task())
         link = Link(writer)
         self._links.add(link)
         self.passed += 1
@@ -70,7 +68,6 @@ class Proxy:
             pass  # as a broken line does
         finally:
             self._links.discard(link)
-            self._handlers.discard(asyncio.current_task())
             link.reset()
             for each in link.ends:
                 with contextlib.suppress(OSError):

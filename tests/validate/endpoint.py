@@ -9,6 +9,7 @@ import contextlib
 import json
 import re
 
+from tests.serving import Listening
 from tests.validate.scripted import Scripted
 from upswing.contracts.validation import Answer
 from upswing.validate.suite import BENCHMARKS, SAFETY
@@ -32,7 +33,6 @@ class Endpoint:
         self.hold = None
         """(count, event): after so many requests, answers wait for the event."""
         self.told = asyncio.Event()
-        self._open = set()
 
     async def __aenter__(self):
         await self.open()
@@ -42,15 +42,11 @@ class Endpoint:
         await self.close()
 
     async def open(self):
-        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}"
+        self._listening = await Listening(self._serve).__aenter__()
+        self.url = f"http://127.0.0.1:{self._listening.port}"
 
     async def close(self):
-        self.server.close()
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
-        self._open.clear()
+        await self._listening.__aexit__(None, None, None)
 
     async def find(self, model):
         """Where a model answers, as the controller's `ensure` tells it."""
@@ -62,14 +58,11 @@ class Endpoint:
         return self.url, model
 
     async def _serve(self, reader, writer):
-        task = asyncio.current_task()
-        self._open.add(task)
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 await self._exchange(reader, writer)
         finally:
             writer.close()
-            self._open.discard(task)
 
     async def _exchange(self, reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.serving import Listening
 from upswing.adapters.chat import Chat, Place
 from upswing.contracts.validation import Answer, ToolCall
 from upswing.errors import Denied, Misuse, Rejected, Transient
@@ -21,21 +22,17 @@ class Endpoint:
     """A double: plays its script, an answer (status, body) for each request."""
 
     def __init__(self, *script):
-        self.script, self.requests, self.open = list(script), [], set()
+        self.script, self.requests = list(script), []
 
     async def __aenter__(self):
-        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}/v1"
+        self._listening = await Listening(self._serve).__aenter__()
+        self.url = f"http://127.0.0.1:{self._listening.port}/v1"
         return self
 
-    async def __aexit__(self, *_):
-        self.server.close()
-        for task in self.open:
-            task.cancel()
-        await asyncio.gather(*self.open, return_exceptions=True)
+    async def __aexit__(self, *error):
+        await self._listening.__aexit__(*error)
 
     async def _serve(self, reader, writer):
-        self.open.add(asyncio.current_task())
         try:
             await self._exchange(reader, writer)
         finally:

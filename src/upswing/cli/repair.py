@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 
 DOOR = "repair"
-"""How restored trajectories came: not from a gateway, so they are no evidence about a canary."""
+"""How restored trajectories came: not from a gateway, so they are no evidence about a canary. And the key of those whose key
+nobody knows: together they are one voice."""
 
 
 @dataclass(slots=True)
@@ -147,11 +148,25 @@ async def _refill(folder: Path, report: Report) -> None:
     try:
         await store.prepare()
         taking = _Taking(store, make_redactor(settings), limits_of(settings), report)
+        await taking.streams(folder, surroundings.nats_url)  # these know whose key it was
         if surroundings.storage_path:
             await taking.archive(Archive(surroundings.storage_path))
-        await taking.streams(folder, surroundings.nats_url)
+        await _mend_revoked(folder, store, report)
     finally:
         store.close()
+
+
+async def _mend_revoked(folder: Path, store: SqlStore, report: Report) -> None:
+    """No key that was revoked works again, whichever of the two places remembers it."""
+    from upswing.adapters.sql.keys import Keys
+    from upswing.adapters.sql.revoked import FILE, Revoked
+
+    keys = Keys(store.database)
+    await keys.load()
+    if not Revoked(folder).mend(keys.revoked_by_hand()):
+        report.trouble.append(
+            f"{FILE} was damaged: look through `upswing keys list` for keys that should not work."
+        )
 
 
 class _Taking:
@@ -164,7 +179,7 @@ class _Taking:
         try:
             async for _, lines in archive.read():
                 for line in lines:
-                    await self._trajectory(line, self._report.archive)
+                    await self._trajectory("", line, self._report.archive)
         except UpswingError as error:
             self._report.trouble.append(f"The archive could not be read to its end: {error}")
 
@@ -181,13 +196,15 @@ class _Taking:
 
         for stream, take in ((TRAJECTORIES, self._trajectory), (FEEDBACKS, self._feedback)):
             first, last = await bus.held(stream)
-            async for raw in bus.messages(stream, first, last):
-                await take(raw, self._report.streams)
+            async for subject, raw in bus.carried(stream, first, last):
+                await take(subject, raw, self._report.streams)
 
-    async def _trajectory(self, raw: bytes, counts: Counter[str]) -> None:
+    async def _trajectory(self, subject: str, raw: bytes, counts: Counter[str]) -> None:
+        """Whose key it came with is believed where a gateway says it."""
         from dataclasses import replace
 
         from upswing.collect.admit import admit
+        from upswing.contracts.topics import GATEWAY_TRAJECTORY
         from upswing.errors import Rejected
         from upswing.runtime import now
 
@@ -196,27 +213,34 @@ class _Taking:
         except Rejected:
             counts["refused"] += 1
             return
-        row = replace(row, key_id="", many=True)  # a copy does not say by which door it came
+        if subject != GATEWAY_TRAJECTORY:
+            row = replace(row, key_id=DOOR, many=False)
         taken = await self._store.take(row, door=DOOR, now=now(), stream_seq=None, announce=False)
         counts[taken.name.lower()] += 1
         self._report.restored["trajectories"] += taken.name == "STORED"
         self._report.names.discard(row.trajectory_id)
 
-    async def _feedback(self, raw: bytes, counts: Counter[str]) -> None:
+    async def _feedback(self, subject: str, raw: bytes, counts: Counter[str]) -> None:
         from dataclasses import replace
 
         from upswing.collect.admit import admit_feedback
+        from upswing.contracts.topics import GATEWAY_FEEDBACK
         from upswing.errors import Rejected
         from upswing.runtime import now
+        from upswing.senders import GATEWAY, OPERATOR
 
         try:
             word, _findings = admit_feedback(raw, self._redactor, self._limits)
         except Rejected:
             counts["refused"] += 1
             return
-        taken = await self._store.take_feedback(
-            replace(word, principal=DOOR, many=True), now=now(), announce=False
-        )
+        if subject != GATEWAY_FEEDBACK:
+            word = replace(word, principal=DOOR, many=False)
+        elif not word.principal:
+            word = replace(word, principal=GATEWAY, many=True)
+        elif word.principal == OPERATOR and word.user_id:
+            word = replace(word, trusted=True)
+        taken = await self._store.take_feedback(word, now=now(), announce=False)
         counts[taken.name.lower()] += 1
         self._report.restored["feedback"] += taken.name == "STORED"
         self._report.names.discard(word.feedback_id)

@@ -16,6 +16,7 @@ from upswing.deploy.complaints import ComplaintEvidence
 from upswing.deploy.errors import ErrorEvidence
 from upswing.deploy.guards import Guards
 from upswing.deploy.limits import Limits
+from upswing.deploy.lost import Lost
 from upswing.deploy.ratio import SampleRatio
 from upswing.deploy.rewards import RewardEvidence
 from upswing.deploy.voices import Voices
@@ -36,6 +37,8 @@ class Evidence(Struct):
     voices: Voices = field(default_factory=Voices)
     """Whose rewards they are."""
     complainers: Voices = field(default_factory=Voices)
+    lost: Lost = field(default_factory=Lost)
+    """Episodes that came back and cannot be compared."""
 
 
 def begin(limits: Limits, *, reward_seq: int = 0, complaint_seq: int = 0) -> Evidence:

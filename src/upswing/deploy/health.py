@@ -31,6 +31,8 @@ from upswing.deploy.evidence import Evidence
 from upswing.deploy.limits import Limits
 from upswing.deploy.rewards import RewardEvidence
 
+_WORTH_TELLING = 0.001
+
 
 class Health(StrEnum):
     HEALTHY = "healthy"
@@ -99,10 +101,11 @@ def judge(evidence: Evidence, limits: Limits, *, backend_alive: bool = True) -> 
             Health.INCONCLUSIVE, doubt + evidence.voices.sentence, rewards.candidates,
             too_few_users=_needs_users(evidence),
         )  # fmt: skip
-    lower = rewards.lower(limits.promotion_chance)
+    flatters = evidence.lost.flatters(rewards)
+    lower = rewards.lower(limits.promotion_chance) - flatters
     proven = lower > -rewards.drop
     return HealthVerdict(
-        Health.HEALTHY, _healthy(lower, proven), rewards.candidates, proven,
+        Health.HEALTHY, _healthy(lower, proven) + _lost(evidence, flatters), rewards.candidates, proven,
         too_few_users=_needs_users(evidence) and not proven,
     )  # fmt: skip
 
@@ -146,7 +149,7 @@ def _worse(evidence: Evidence, limits: Limits) -> tuple[Cause, str] | None:
     rewards, errors, complaints = evidence.rewards, evidence.errors, evidence.complaints
     if fails_too_often(errors, limits):
         return Cause.ERRORS, _errors(errors)
-    if earns_less(rewards, limits):
+    if earns_less(rewards, limits, blames=evidence.lost.blames(rewards)):
         return Cause.REWARD, _reward(rewards)
     if annoys(complaints, limits):
         return Cause.COMPLAINTS, _complaints(complaints)
@@ -172,16 +175,21 @@ def _too_few_users(evidence: Evidence, limits: Limits) -> str | None:
     )
 
 
-def is_hard_failure(errors: ErrorEvidence, limits: Limits) -> bool:
+def is_hard_failure(errors: ErrorEvidence, limits: Limits, *, alone: bool = False) -> bool:
     """A failure that waits for no test.
 
     Where the baseline fails a fifth as often, lately or in all, it may be chance or a common cause:
-    that is left to the tests.
+    that is left to the tests. `alone`: nobody answers beside it any more.
     """
     share = errors.recent_candidate.share
     if share < limits.hard_share or errors.candidate.requests < limits.hard_requests:
         return False
-    return max(errors.recent_baseline.share, errors.baseline.share) < share / 5
+    return alone or not fails_beside(errors, share)
+
+
+def fails_beside(errors: ErrorEvidence, share: float) -> bool:
+    """Does the baseline fail so often, lately or in all, that such a share may have a common cause?"""
+    return max(errors.recent_baseline.share, errors.baseline.share) >= share / 5
 
 
 def fails_too_often(errors: ErrorEvidence, limits: Limits) -> bool:
@@ -190,12 +198,12 @@ def fails_too_often(errors: ErrorEvidence, limits: Limits) -> bool:
     return errors.above_limit.rules_out(chance) and errors.above_baseline.rules_out(chance)
 
 
-def earns_less(rewards: RewardEvidence, limits: Limits) -> bool:
-    """It is worse than the baseline for sure, and by as much as matters."""
+def earns_less(rewards: RewardEvidence, limits: Limits, *, blames: float = 0.0) -> bool:
+    """It is worse than the baseline for sure, and by as much as matters; `blames`: what lost episodes may make of it."""
     if not rewards.worse.rules_out(limits.reward_chance):
         return False
     fall = rewards.fall
-    return fall is not None and fall <= -rewards.drop
+    return fall is not None and fall <= -rewards.drop - blames
 
 
 def annoys(complaints: ComplaintEvidence, limits: Limits) -> bool:
@@ -240,6 +248,16 @@ def _healthy(lower: float, proven: bool) -> str:
     if lower >= 0:
         return "Nothing is failing, and its reward is above the baseline's."
     return f"Nothing is failing, and it loses no more than {-lower:.3f} of reward."
+
+
+def _lost(evidence: Evidence, flatters: float) -> str:
+    if flatters < _WORTH_TELLING:
+        return ""
+    lost = evidence.lost
+    return (
+        f" {lost.candidate} of its episodes and {lost.baseline} of the baseline's cannot be compared, which may hide "
+        f"{flatters:.3f} of that."
+    )
 
 
 def _errors(errors: ErrorEvidence) -> str:

@@ -30,6 +30,7 @@ from msgspec import Struct, field
 
 from upswing.deploy.health import earns_less, odds_of
 from upswing.deploy.limits import Limits
+from upswing.deploy.lost import Lost
 from upswing.deploy.ratio import SampleRatio
 from upswing.deploy.rewards import RewardEvidence
 
@@ -52,6 +53,8 @@ class HoldbackEvidence(Struct):
     """Its rewards are those of users, one each."""
     ratio: SampleRatio = field(default_factory=SampleRatio)
     """Of what chance gave to the two, what came back."""
+    lost: Lost = field(default_factory=Lost)
+    """Of that, what cannot be compared."""
 
     def observe(
         self, seq: int, reward: float | None, *, held: bool, step: str = "", by_user: bool = False
@@ -73,7 +76,7 @@ class HoldbackEvidence(Struct):
             return None
         if self.by_user and rewards.candidates + rewards.baselines < limits.min_users:
             return None
-        if not earns_less(rewards, limits):
+        if not earns_less(rewards, limits, blames=self.lost.blames(rewards)):
             return None
         return (
             f"It earns {-(rewards.fall or 0.0):.3f} less than {self.model_id} beside it, over "

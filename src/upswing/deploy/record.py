@@ -97,8 +97,8 @@ def begin_watching(
     """From its promotion on; the evidence stays, for whoever asks why."""
     watch = begin_watch(limits, frozen, reward_seq=newest, error=error)
     for gateway, source, models in _counted(tallies):
-        if rollout.model_id in models:
-            watch.errors.seen[f"{gateway}/{source}"] = Seen(_tally(models[rollout.model_id]))
+        candidate, beside = _both(models, rollout.model_id, _held_by(rollout))
+        watch.errors.seen[f"{gateway}/{source}"] = Seen(candidate, beside)
     if (held := rollout.holdback) is not None:
         watch.held = begin_holdback(held.model_id, limits, reward_seq=newest)
     record.watch, record.hold, record.alerted = watch, "", ""
@@ -143,6 +143,11 @@ def _counts(evidence: Evidence, row: SeenReward, several: bool) -> bool:
 
 def _take_reward(evidence: Evidence, row: SeenReward, rollout: Rollout) -> None:
     rewards, candidate = evidence.rewards, row.model == rollout.model_id
+    if row.lost:
+        evidence.lost.observe(candidate=candidate)
+        if (share := _drawn_with(row, rollout)) is not None:
+            evidence.ratio.observe(candidate=candidate, share=share)
+        return
     if rewards.observe(row.seq, row.raw_total, candidate=candidate, step=row.step):
         evidence.others += not row.by_user
         evidence.guards.observe(row, candidate=candidate, limit=rewards.drop)
@@ -212,12 +217,14 @@ def watch_rewards(record: Record, rollout: Rollout, seen: Rewards) -> None:
             continue
         if not voices.takes(row.key, row.user, several=seen.several):
             continue
-        if own:
+        if own and not row.lost:
             fall.observe(row.seq, row.raw_total)
-        if held:
+        if held and row.lost:
+            held.lost.observe(candidate=not own)
+        elif held:
             held.observe(row.seq, row.raw_total, held=not own, step=row.step, by_user=row.by_user)
-            if (share := _share_of(row.step.removeprefix(HOLDBACK))) is not None:
-                held.ratio.observe(candidate=not own, share=share)
+        if held and (share := _share_of(row.step.removeprefix(HOLDBACK))) is not None:
+            held.ratio.observe(candidate=not own, share=share)
     fall.seq = max(fall.seq, seen.upto)
 
 
@@ -230,15 +237,18 @@ def _beside(watch: Watch, row: SeenReward, rollout: Rollout) -> HoldbackEvidence
 
 
 def watch_tallies(record: Record, rollout: Rollout, tallies: Tallies) -> bool:
-    """Its requests, whatever rollouts go on beside it."""
+    """Its requests, whatever rollouts go on beside it, and those of its holdback."""
     if record.watch is None:
         return False
     new = False
     for gateway, source, models in _counted(tallies):
-        if rollout.model_id in models:
-            told = _tally(models[rollout.model_id])
-            new |= record.watch.errors.count(f"{gateway}/{source}", told)
+        told, beside = _both(models, rollout.model_id, _held_by(rollout))
+        new |= record.watch.errors.count(f"{gateway}/{source}", told, beside)
     return new
+
+
+def _held_by(rollout: Rollout) -> str:
+    return rollout.holdback.model_id if rollout.holdback else ""
 
 
 def total(tallies: Tallies, model_id: str) -> Counts:

@@ -1,6 +1,6 @@
 """How often may one key be counted as evidence? No more than 1.5 times as often as the average of all who speak.
 
-One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
+Nor more often than all others together. One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
 that may not speak for many users is one voice, however many users it names; each user of a trusted key is one too.
 What comes beyond its share is left out. Whether it is follows from who came when, never from which model it was nor
 from what was earned, so that what is left is as fair a bet as before.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from upswing.senders import CAP
+from upswing.senders import cap_of
 
 _MOST = 500
 """Users of trusted keys, and other keys, that are told apart: more make nobody's share smaller."""
@@ -52,8 +52,8 @@ class Voices(Struct):
 
     @property
     def share(self) -> float:
-        """How often one voice may be among what is counted, with the next."""
-        return CAP * (self.counted + 1) / max(2, self.voices)
+        """How often one key may be among what is counted, with the next."""
+        return cap_of(self.voices, key=True) * (self.counted + 1)
 
     @property
     def sentence(self) -> str:

@@ -4,6 +4,7 @@
 |--------------------------------------------------------------------|-----------|
 | its backend is dead, half of its latest requests fail               | RollBack  |
 | errors: above the limit, not by chance                              | RollBack  |
+| both of these, but the holdback's fail a fifth as often, or more    | Degraded, unless its own exceed them, not by chance |
 | reward: below the holdback's, by the limit, not by chance           | RollBack  |
 | reward: below what it earned when it was promoted, by 0.10 or more  | Degraded  |
 | none of these, or too little seen                                   | Keep      |
@@ -22,7 +23,7 @@ from msgspec import Struct, field
 from upswing.deploy.canary import RollBack
 from upswing.deploy.errors import ErrorEvidence
 from upswing.deploy.evidence import Evidence
-from upswing.deploy.health import Cause, is_hard_failure
+from upswing.deploy.health import Cause, fails_beside, fails_too_often, is_hard_failure
 from upswing.deploy.holdback import HoldbackEvidence
 from upswing.deploy.limits import Limits
 from upswing.deploy.rewards import MEMORY
@@ -150,12 +151,19 @@ def look(
     watch: Watch, limits: Limits, *, backend_alive: bool = True, standing_by: bool = True
 ) -> Answer:
     """The table."""
-    found = _errors(watch.errors, limits, backend_alive)
+    found = _errors(watch, limits, backend_alive)
     if found is not None:
         reason, sentence = found
         if standing_by:
             return RollBack(reason, sentence)
         return Degraded(reason, f"{sentence} No model stands by.")
+    if watch.held and watch.errors.above_limit.rules_out(limits.error_chance):
+        told, beside = watch.errors.candidate, watch.errors.baseline
+        return Degraded(
+            Cause.ERRORS,
+            f"{told.share:.1%} of its requests failed, and {beside.share:.1%} of those of {watch.held.model_id} "
+            "beside it: that may not be its fault.",
+        )
     if standing_by and watch.held and (worse := watch.held.failing(limits)) is not None:
         return RollBack(Cause.REWARD, worse)
     fall = watch.fall
@@ -171,13 +179,18 @@ def look(
     return Keep(f"{seen} {unequal}".rstrip())
 
 
-def _errors(errors: ErrorEvidence, limits: Limits, alive: bool) -> tuple[Cause, str] | None:
+def _errors(watch: Watch, limits: Limits, alive: bool) -> tuple[Cause, str] | None:
+    """What takes it back, for which no reward is waited."""
+    errors, alone = watch.errors, watch.held is None
     if not alive:
         return Cause.BACKEND, "Its backend does not answer."
-    if is_hard_failure(errors, limits):
+    if is_hard_failure(errors, limits, alone=alone):
         return Cause.HARD, f"{errors.recent_candidate.share:.0%} of its latest requests fail."
-    if errors.above_limit.rules_out(limits.error_chance):
-        told = errors.candidate
+    told = errors.candidate
+    its_own = alone or not fails_beside(errors, max(errors.recent_candidate.share, told.share))
+    if fails_too_often(errors, limits) or (
+        its_own and errors.above_limit.rules_out(limits.error_chance)
+    ):
         return Cause.ERRORS, (
             f"{told.errors} of its {told.requests} requests failed ({told.share:.1%}): "
             f"more than {errors.limit:.1%}, and not by chance."

@@ -90,8 +90,12 @@ class Episode:
     """The switch because of which its model answers; empty: chance chose by the plan's shares."""
     by_user: bool = False
     """Chance chose for the user, not for this episode."""
+    sign: Sign | None = None
+    """What its first request was recognised by."""
     pin: str = ""
     """What other gateways know its conversation by."""
+    alike: bool = False
+    """Another conversation opened just so and got another model: this one is known by its first answer."""
     earlier: tuple[str, ...] = ()
     """What they may know it by from before."""
     models: list[str] = field(default_factory=list)

@@ -12,9 +12,10 @@ from upswing.dataset.evaluation import is_practice
 from upswing.dataset.task import short_id
 from upswing.errors import Denied, Misuse, Rejected
 from upswing.gateway.allowance import Allowance
+from upswing.gateway.answers import read_answer
 from upswing.gateway.asked import Asked, read_asked
 from upswing.gateway.book import Episode, Heard, line_of
-from upswing.gateway.episodes import Sign, Source, sign_of, spoken, text_of, user_of
+from upswing.gateway.episodes import Sign, Source, answered, sign_of, spoken, text_of, user_of
 from upswing.gateway.exchange_service import Exchange
 from upswing.gateway.explore import exploring
 from upswing.gateway.faults import BY_REQUEST, Fault, tells_of_the_model
@@ -131,6 +132,7 @@ class Chat:
             for other in book.followed(line, sign.source):
                 recorder.end(other, "next")
             episode = _opened(str(self._new_id()), owner, sign, line, asked, request)
+            episode.sign = sign
             episode.pin, episode.earlier = _pins(owner, sign, asked)
             episode.temperature = exploring(episode.trajectory_id, self._explore)
             book.open(episode)
@@ -180,6 +182,8 @@ class Chat:
             fallback=exchange.fell_back, evidence=evidence,
         )  # fmt: skip
         asked = exchange.asked
+        if episode.alike and outcome == "answered" and exchange.copied:
+            self._tell_apart(exchange)
         if outcome == "answered" and exchange.copied:
             self._recorder.heard(episode, Heard(
                 exchange.begun, ms, exchange.body, bytes(asked.messages), exchange.pieces,
@@ -190,6 +194,15 @@ class Chat:
         elif outcome != "refused":
             episode.failed = bytes(asked.messages)
             episode.failures += outcome != "cancelled"
+
+    def _tell_apart(self, exchange: Exchange) -> None:
+        """Conversations that open alike are known elsewhere by their first answers."""
+        episode, asked = exchange.episode, exchange.asked
+        answer = read_answer(list(exchange.pieces), stream=asked.stream is True)
+        if answer is not None and episode.sign is not None:
+            known = answered(asked.messages, answer.content)
+            pins = tuple(_spoken_pin(episode.principal, episode.sign, each) for each in known)
+            self._traffic.tell_apart(episode, pins)
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id
@@ -208,7 +221,7 @@ class Chat:
         table = self._traffic.table
         if table is None:  # the base was wanted and is gone since then
             return False
-        beside = exchange.chosen.model.backend == table.baseline.model.backend
+        beside = table.beside(exchange.chosen.model)
         return tells_of_the_model(exchange.fault, beside_baseline=beside)
 
 
@@ -229,12 +242,16 @@ def _pins(owner: str, sign: Sign, asked: Asked) -> tuple[str, tuple[str, ...]]:
     if sign.source is Source.GIVEN:
         own = _pin(f"{owner}\0{sign.name}")
         return own, (own,)
-    known_by = "" if sign.source is Source.CONVERSATION else sign.name
-    now, before = spoken(asked.messages)
+    now, beside = spoken(asked.messages)
     return (
-        _pin(f"{owner}\0{sign.source}\0{known_by}\0{now}"),
-        tuple(_pin(f"{owner}\0{sign.source}\0{known_by}\0{each}") for each in reversed(before)),
+        _spoken_pin(owner, sign, now),
+        tuple(_spoken_pin(owner, sign, each) for each in reversed(beside)),
     )
+
+
+def _spoken_pin(owner: str, sign: Sign, told: str) -> str:
+    known_by = "" if sign.source is Source.CONVERSATION else sign.name
+    return _pin(f"{owner}\0{sign.source}\0{known_by}\0{told}")
 
 
 def _pin(name: str) -> str:

@@ -128,27 +128,48 @@ def beginning(messages: Raw | bytes) -> str:
 
 
 def spoken(messages: Raw | bytes) -> tuple[str, tuple[str, ...]]:
-    """A hash of all that was said, and of what had been said before each answer.
+    """A hash of all that was said, and of what had been said before and after each answer, in this order.
 
     The first request of a conversation is among the latter in each that follows. Solved examples in a prompt
     are answers too, but nobody ever asked just what stands before them. What frames a conversation does not
-    count: many a system prompt tells the time.
+    count: many a system prompt tells the time. Conversations that open alike are told apart by their answers.
     """
-    digest, before = sha256(), []
+    digest, beside = sha256(), []
     try:
         for raw in _MESSAGES.decode(messages)[:_SPOKEN]:
             message = _MESSAGE.decode(raw)
             if message.role in _FRAME:
                 continue
-            if message.role == "assistant":
-                before.append(digest.hexdigest()[:32])
+            answer = message.role == "assistant"
+            before = digest.hexdigest()[:32] if answer else ""
             digest.update(f"{message.role}\0".encode())
             digest.update(_canonical(message.content))
+            if answer:
+                beside.append((before, digest.hexdigest()[:32]))
     except (msgspec.DecodeError, UnicodeDecodeError):
         return "", ()  # its model may know better
     half = _ANSWERS // 2
-    some = before if len(before) <= _ANSWERS else [*before[:half], *before[-half:]]
-    return digest.hexdigest()[:32], tuple(some)
+    some = beside if len(beside) <= _ANSWERS else [*beside[:half], *beside[-half:]]
+    return digest.hexdigest()[:32], tuple(each for pair in some for each in pair)
+
+
+def answered(messages: Raw | bytes, content: str) -> tuple[str, ...]:
+    """What `spoken` will know these messages by once this answer stands behind them.
+
+    Whoever calls tools says nothing, which clients send back as null, as nothing or as an empty text.
+
+    >>> asked, told = b'[{"role":"user","content":"a"}]', b'{"role":"assistant","content":"b"}'
+    >>> spoken(asked[:-1] + b"," + told + b"]")[1][1] in answered(asked, "b")
+    True
+    """
+    try:
+        whole = _MESSAGES.decode(messages)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
+    forms = ("", ',"content":null', ',"content":""')
+    said = (f',"content":{msgspec.json.encode(content).decode()}',) if content else forms
+    ends = (f'{{"role":"assistant"{each}}}'.encode() for each in said)
+    return tuple(spoken(msgspec.json.encode([*whole, Raw(end)]))[0] for end in ends)
 
 
 def goes_on(messages: bytes, earlier: bytes) -> bool:

@@ -91,6 +91,13 @@ class Table:
             return (self.baseline.model,)
         return self.plan.models()
 
+    def beside(self, model: Model) -> bool:
+        """Would a server that is away take the others with it that this model is compared with?"""
+        other = self.baseline.model
+        if model.model_id == other.model_id and self.holdback is not None:
+            other = self.holdback.model
+        return model.backend == other.backend
+
     def is_trained(self, model: Model) -> bool:
         base = self.plan.untrained
         return base is None or model.model_id != base.model_id

@@ -127,12 +127,12 @@ class Gateway:
     async def stop(self, seconds: float = 5.0) -> None:
         """Let answers under way end, for so many seconds; record what there is, and go."""
         deadline = monotonic() + seconds
-        self.port.close()
+        await self.port.close()
         while self._chat.active and monotonic() < deadline:  # noqa: ASYNC110 - it ends by itself
             await asyncio.sleep(0.01)
         await self.recorder.flush(max(_FLUSH_SECONDS, deadline - monotonic()))
         await self._paths.close()
-        self.port.abort()
+        await self.port.end()
         await end(self._tasks)
         self.traffic.stop()
         self._ways.close()

@@ -14,6 +14,7 @@ from datetime import datetime
 from upswing.errors import Misuse, Transient
 from upswing.gateway.allowance import Allowance
 from upswing.gateway.book import Episode
+from upswing.gateway.episodes import Source
 from upswing.gateway.plan import Model, Plan, supersedes
 from upswing.gateway.ports import PinBoard
 from upswing.gateway.route import (
@@ -122,10 +123,14 @@ class Traffic:
         """Who answers the next request of this episode.
 
         `wished` is a model that the client asks for; a candidate, and no other, can be had so. One
-        that is withdrawn answers nobody: the baseline does, and the episode says so.
+        that is withdrawn answers nobody: the baseline does, and the episode says so. When chance has
+        chosen, a wish comes too late: who sees how it goes could else choose what is evidence.
         """
-        if wished and not (wished == episode.chosen and not episode.named):
-            return self._named(table, episode, wished)  # an echo of who answered before is no wish
+        if wished and _is_drawn(episode):
+            if self._called(table, episode, wished) is None and wished not in table.withdrawn:
+                raise _unknown(wished)
+        elif wished:
+            return self._named(table, episode, wished)
         if episode.seat is not None and episode.seat[0] is table:
             return episode.seat[1]
         if episode.model_id:
@@ -162,13 +167,11 @@ class Traffic:
         return self._seated(table, episode, choice)
 
     def _named(self, table: Table, episode: Episode, wished: str) -> Choice:
-        choice = table.named(wished)
-        if choice is None and wished in {episode.model_id, self._pinned(episode)}:
-            choice = stay(table, wished, self._retired)  # chance gave it this one before
+        choice = self._called(table, episode, wished)
         if _mark(table, episode, wished):
             choice = table.baseline
         if choice is None:
-            raise Misuse(f"No model here is called {wished!r}; GET /v1/models lists them.")
+            raise _unknown(wished)
         if (
             table.base is not None
             and table.is_trained(choice.model)
@@ -178,6 +181,12 @@ class Traffic:
         episode.named = True
         episode.rollout = episode.rollout or table.plan.rollout
         return self._seated(table, episode, choice)
+
+    def _called(self, table: Table, episode: Episode, wished: str) -> Choice | None:
+        choice = table.named(wished)
+        if choice is None and wished in {episode.model_id, episode.chosen, self._pinned(episode)}:
+            choice = stay(table, wished, self._retired)  # chance gave it this one before
+        return choice
 
     def _may(self, table: Table, episode: Episode, choice: Choice) -> bool:
         """A cap holds for models that are asked for by name, too: once drawn, an episode stays as it is."""
@@ -191,18 +200,42 @@ class Traffic:
         if episode.model_id != name:
             episode.model_id = name
             if self._pins is not None:
-                self._pins.put(episode.pin, name)
+                episode.alike = episode.alike or self._is_taken(self._pins, episode, name)
+                if not episode.alike:
+                    self._pins.put(episode.pin, name)
         if not episode.chosen:
             episode.chosen, episode.candidate = name, choice.candidate
         if name not in episode.models:
             episode.models.append(name)
         return choice
 
+    @staticmethod
+    def _is_taken(pins: PinBoard, episode: Episode, name: str) -> bool:
+        """Has another conversation that opened alike got another model? It keeps the name of its opening."""
+        fresh = not episode.chosen and episode.source is not Source.GIVEN
+        return fresh and pins.get(episode.pin) not in {None, name}
+
+    def tell_apart(self, episode: Episode, pins: tuple[str, ...]) -> None:
+        """From its first answer on it is known by that."""
+        if self._pins is not None and pins:
+            episode.alike, episode.pin = False, pins[0]
+            for pin in pins:
+                self._pins.put(pin, episode.model_id)
+
 
 def _essence(table: Table) -> tuple[object, ...]:
     plan = table.plan
     shares = table.candidates, table.holdback, table.beyond, table.base
     return plan.rollout, plan.salt, table.baseline, table.withdrawn, shares, table.missing
+
+
+def _is_drawn(episode: Episode) -> bool:
+    """Has chance chosen for it, so that it is evidence of a rollout?"""
+    return bool(episode.rollout and episode.chosen) and not episode.named
+
+
+def _unknown(wished: str) -> Misuse:
+    return Misuse(f"No model here is called {wished!r}; GET /v1/models lists them.")
 
 
 def _mark(table: Table, episode: Episode, model_id: str) -> bool:

@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
     """One connection of a client."""
 
     __slots__ = (
-        "_ahead", "_begun", "_brought", "_deaf", "_end", "_expects", "_got", "_lost", "_parting",
+        "_ahead", "_begun", "_brought", "_deaf", "_end", "_eof", "_expects", "_got", "_lost", "_parting",
         "_paused", "_pieces", "_port", "_reader", "_refusal", "_request", "_transport", "_under_way",
         "_unread", "keyed", "line", "peer",
     )  # fmt: skip
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
         self._refusal: Refusal | None = None
         self._parting: Refusal | None = None
         """The last answer, when those before it are given."""
-        self._paused = self._lost = self._deaf = self._expects = False
+        self._paused = self._lost = self._deaf = self._expects = self._eof = False
         self._end: Line | None = None
         self.peer, self.keyed = "", False
         self.line: Line = "silent"
@@ -79,17 +79,29 @@ class Connection(asyncio.Protocol):
                 self._part(self._port.service.problem(bad.status, bad.word, bad.sentence))
         self._place()
 
+    def eof_received(self) -> bool:
+        """The client sends no more, and may still read: whoever waits for a short answer gets it, and goes.
+
+        What a server generates meanwhile ends: a client that is gone looks just the same. We close it ourselves, so that
+        it stands in a line that ends, whether it reads on or not.
+        """
+        self._eof = self._deaf = True
+        self._drop_unread()
+        if self._under_way is not None:
+            self._withdraw()
+        if self._request is None and not self._ahead:
+            self.close()
+        return True
+
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's form
         self._lost = self._deaf = True
         self._port.left(self)
-        for request in (*self._ahead, self._reader.request):
+        self._drop_unread()
+        if self._under_way is not None:
+            self._withdraw()
+        for request in self._ahead:
             self._let_go(request)
         self._ahead.clear()
-        self._pieces = []
-        if self._under_way is not None:
-            under_way, self._under_way = self._under_way, None
-            self._let_go(self._request)
-            under_way.cancel()
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -287,6 +299,22 @@ class Connection(asyncio.Protocol):
 
     # --- its end ---------------------------------------------------------------------------------
 
+    def _drop_unread(self) -> None:
+        """A body that will not be whole."""
+        self._let_go(self._reader.request)
+        self._pieces = []
+
+    def _withdraw(self) -> None:
+        """Nobody waits for the answer any more, nor for those behind it."""
+        under_way, self._under_way = self._under_way, None
+        self._let_go(self._request)
+        self._request = None
+        for request in self._ahead:
+            self._let_go(request)
+        self._ahead.clear()
+        if under_way is not None:
+            under_way.cancel()
+
     def close(self) -> None:
         """What is written still goes to the client."""
         self._deaf = True
@@ -316,6 +344,9 @@ class Connection(asyncio.Protocol):
     def _say_goodbye(self) -> None:
         """A connection that is closed on unread bytes is reset, and its last answer with it: so wait."""
         if self._end or self._transport.is_closing():
+            return
+        if self._eof:  # nothing can come any more
+            self.close()
             return
         self._end = "lingering"
         self._transport.resume_reading()

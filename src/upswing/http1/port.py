@@ -31,6 +31,10 @@ class Port:
         self.crowd: Crowd[Connection] = Crowd(limits, min(limits.connections, self._files // 2))
         self.uploads = Budget(limits.uploads_bytes)
         self._server: asyncio.Server | None = None
+        self._open: set[Connection] = set()
+        """Those whose socket is open, also where the crowd has left them already."""
+        self._ending: asyncio.Event | None = None
+        """No connection stays; set when the last one is closed."""
 
     async def listen(self, host: str, port: int, listener: socket.socket | None = None) -> str:
         """The URL."""
@@ -48,19 +52,34 @@ class Port:
         where = self._server.sockets[0].getsockname()
         return f"http://{where[0]}:{where[1]}"
 
-    def close(self) -> None:
-        """Take no more connections."""
-        if self._server:
-            self._server.close()
+    async def close(self) -> None:
+        """Take no more connections.
+
+        An accepted socket becomes a connection in the next turn of asyncio's loop. A server that is closed by then
+        refuses it with an error that nobody hears, and its socket stays open: so it accepts no more, and closes after.
+        """
+        if self._server is None:
+            return
+        loop = asyncio.get_running_loop()
+        for listening in self._server.sockets:
+            loop.remove_reader(listening.fileno())
+        await asyncio.sleep(0)
+        self._server.close()
 
     def close_unused(self) -> None:
         for connection in self.crowd:
             if connection.line in {"silent", "head", "idle"}:
                 connection.close()
 
-    def abort(self) -> None:
-        for connection in self.crowd:
+    async def end(self) -> None:
+        """Close every connection, also those that were accepted just now: when it is over, no socket is open."""
+        await self.close()
+        self._ending = asyncio.Event()
+        for connection in list(self._open):
             connection.abort()
+        await asyncio.sleep(0)  # the turn in which those join that were accepted last
+        if self._open:
+            await self._ending.wait()
 
     async def tend(self) -> None:
         """Look for the overdue, for ever."""
@@ -78,6 +97,10 @@ class Port:
     # --- what a connection asks of it ------------------------------------------------------------
 
     def joined(self, connection: Connection) -> None:
+        self._open.add(connection)
+        if self._ending:
+            connection.abort()
+            return
         goes = self.crowd.join(connection, self.now())
         if goes is connection:
             said = "There are too many connections."
@@ -88,6 +111,9 @@ class Port:
 
     def left(self, connection: Connection) -> None:
         self.crowd.leave(connection)
+        self._open.discard(connection)
+        if self._ending and not self._open:
+            self._ending.set()
 
     def reserve(self, request: Request, size: int) -> bool:
         """Room for a body of `size` in all."""

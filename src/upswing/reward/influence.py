@@ -1,7 +1,7 @@
 """How much may one voice move a mean? No principal counts for more than 1.5 average ones.
 
 Where several keys speak, all users of one that may not speak for many are one principal: it can invent as
-many as it likes.
+many as it likes. It counts for no more than all others together.
 
 A mean over trajectories belongs to whoever makes the most of them. So each principal's weight is
 the number of its trajectories, but at most `CAP` times the equal share: with 10,000 principals, 500
@@ -11,10 +11,11 @@ lets them move it by at most 0.25 × 0.075 < 0.02.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from math import fsum
+from typing import NamedTuple
 
-from upswing.senders import CAP, Speaker, Voice
+from upswing.senders import Speaker, Voice, cap_of
 
 
 def fair_mean(values: Iterable[tuple[Speaker, float]]) -> float | None:
@@ -36,8 +37,15 @@ def fair_mean(values: Iterable[tuple[Speaker, float]]) -> float | None:
     mine: dict[Hashable, list[tuple[Speaker, float]]] = {}
     for speaker, value in told:
         alone = len(keys) > 1 and isinstance(speaker, Voice)
-        mine.setdefault(("key", _key(speaker)) if alone else speaker, []).append((speaker, value))
-    return _weighed({name: (len(rows), _mean(name, rows)) for name, rows in mine.items()})
+        mine.setdefault(_Key(_key(speaker)) if alone else speaker, []).append((speaker, value))
+    several = {name for name in mine if isinstance(name, _Key)}
+    return _weighed({name: (len(rows), _mean(name, rows)) for name, rows in mine.items()}, several)
+
+
+class _Key(NamedTuple):
+    """All users of one key."""
+
+    key: str
 
 
 def _key(speaker: Speaker) -> str:
@@ -51,23 +59,30 @@ def _mean(name: Hashable, rows: list[tuple[Speaker, float]]) -> float:
     return fair_mean(rows) or 0.0
 
 
-def _weighed(means: Mapping[Hashable, tuple[int, float]]) -> float | None:
+def _weighed(
+    means: Mapping[Hashable, tuple[int, float]], keys: Collection[Hashable]
+) -> float | None:
     if not means:
         return None
-    weights = _capped({name: count for name, (count, _) in means.items()})
+    weights = _capped({name: count for name, (count, _) in means.items()}, keys)
     return fsum(weights[name] * mean for name, (_, mean) in means.items()) / fsum(weights.values())
 
 
-def _capped(counts: Mapping[Hashable, int]) -> dict[Hashable, float]:
-    """Weights of which none exceeds `CAP` shares of their sum.
+def _capped(
+    counts: Mapping[Hashable, int], keys: Collection[Hashable] = ()
+) -> dict[Hashable, float]:
+    """Weights of which none exceeds `CAP` shares of their sum, and no key half of it.
 
     Capping the largest makes the sum smaller and so the cap too; a few rounds settle it. When
     everybody is at the cap all count alike, which is the equal share.
     """
     weights: dict[Hashable, float] = {name: float(count) for name, count in counts.items()}
+    if len(weights) == 1:
+        return weights
     for _ in range(200):
-        cap = CAP * fsum(weights.values()) / len(weights)
-        if max(weights.values()) <= cap * (1 + 1e-12):
+        whole = fsum(weights.values())
+        caps = {name: whole * cap_of(len(weights), key=name in keys) for name in weights}
+        if all(weight <= caps[name] * (1 + 1e-12) for name, weight in weights.items()):
             return weights
-        weights = {name: min(weight, cap) for name, weight in weights.items()}
+        weights = {name: min(weight, caps[name]) for name, weight in weights.items()}
     return dict.fromkeys(weights, 1.0)

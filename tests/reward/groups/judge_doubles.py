@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import dataclass
 
+from tests.serving import Listening
 from tests.support import trajectory
 
 from upswing.reward.judge import Group, Policy, judge_group
@@ -124,22 +125,16 @@ class Endpoint:
 
     def __init__(self, *script, key="sk-right"):
         self.script, self.key, self.requests = list(script), key, []
-        self.open = set()
 
     async def __aenter__(self):
-        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        port = self.server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}/v1"
+        self._listening = await Listening(self._serve).__aenter__()
+        self.url = f"http://127.0.0.1:{self._listening.port}/v1"
         return self
 
-    async def __aexit__(self, *_):
-        self.server.close()
-        for task in self.open:
-            task.cancel()
-        await asyncio.gather(*self.open, return_exceptions=True)
+    async def __aexit__(self, *error):
+        await self._listening.__aexit__(*error)
 
     async def _serve(self, reader, writer):
-        self.open.add(asyncio.current_task())
         try:
             await self._exchange(reader, writer)
         finally:

@@ -5,7 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.reward.influence import CAP, _capped, fair_mean
+from upswing.reward.influence import _capped, fair_mean
+from upswing.senders import CAP, Voice
 
 
 def raw_total(feedback):
@@ -34,7 +35,8 @@ def test_without_the_cap_the_eager_ones_would_own_the_mean():
 def test_nobody_weighs_more_than_the_cap(counts):
     weights = _capped(counts)
     whole = sum(weights.values())
-    assert all(weight <= CAP * whole / len(weights) * 1.000001 for weight in weights.values())
+    most = CAP / len(weights) if len(weights) > 1 else 1
+    assert all(weight <= most * whole * 1.000001 for weight in weights.values())
     assert all(weight > 0 for weight in weights.values())
 
 
@@ -42,3 +44,11 @@ def test_nobody_weighs_more_than_the_cap(counts):
 def test_the_mean_lies_among_the_values(values):
     low, high = min(v for _, v in values), max(v for _, v in values)
     assert low - 1e-9 <= fair_mean(values) <= high + 1e-9
+
+
+@given(st.integers(1, 500), st.integers(1, 5000), st.integers(1, 3))
+def test_one_key_counts_for_no_more_than_all_others_together(honest, lies, users):
+    """Also beside one named user of a trusted key."""
+    told = [(f"ann-{n % users}", 0.8) for n in range(honest)]
+    told += [(Voice(f"u{n}", "key"), 0.0) for n in range(lies)]
+    assert fair_mean(told) >= 0.8 / 2 - 1e-9

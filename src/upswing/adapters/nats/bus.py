@@ -255,7 +255,12 @@ class Bus:
         return int(state.first_seq), int(state.last_seq)
 
     async def messages(self, stream: str, first: int, last: int) -> AsyncIterator[bytes]:
-        """What these messages say, one after the other; nobody else misses one for it.
+        """What these messages say, one after the other; nobody else misses one for it."""
+        async for _, body in self.carried(stream, first, last):
+            yield body
+
+    async def carried(self, stream: str, first: int, last: int) -> AsyncIterator[tuple[str, bytes]]:
+        """The same, each with its subject.
 
         Each is asked for by its number, because a further consumer would take them away from a
         stream that is a queue.
@@ -270,7 +275,7 @@ class Bus:
                 raise Transient(f"The bus cannot be read just now: {error!r}.") from error
             seq = int(message.seq or last) + 1
             if seq <= last + 1:
-                yield message.data or b""
+                yield message.subject or "", message.data or b""
 
     async def erase_messages(self, stream: str, seqs: Sequence[int]) -> None:
         """Overwrite messages in the stream's files. One that is gone already is fine."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
 
 from upswing.adapters.sql.database import Database, Row, Tx, blob
+from upswing.adapters.sql.revoked import Revoked
 from upswing.adapters.sql.store import micros, moment
 from upswing.errors import Misuse
 
@@ -14,6 +16,7 @@ OPERATOR_ID = "operator"
 """The key of the data directory's own operator."""
 _FROM_OUTSIDE, _REPLACED = "AGENTGYM_RL_API_KEY", ", replaced"
 """The name of a key that the environment gave us, and how the name of one ends that another took the place of."""
+_UNUSABLE = "AGENTGYM_RL_API_KEY {}: choose another, or leave it out."
 _OPERATORS = "(key_id = 'operator' OR key_id LIKE 'env-%')"
 """Where the operator's own key has been: of these, one works. Ids that `upswing keys` makes are hexadecimal."""
 
@@ -39,8 +42,9 @@ def digest(key: str) -> bytes:
 class Keys:
     """The table of API keys, with a copy in memory that every request is checked against."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, revoked: Revoked | None = None) -> None:
+        """`revoked`: what was taken back, whatever the table says."""
+        self._database, self._revoked = database, revoked or Revoked(None)
         self._by_hash: dict[bytes, ApiKey] = {}
 
     async def load(self) -> None:
@@ -50,9 +54,13 @@ class Keys:
             "FROM api_keys k LEFT JOIN trusted_keys t ON t.key_id = k.key_id"
         )
         rows = await self._database.read(lambda tx: tx.rows(sql))
-        self._by_hash = dict(
+        found = dict(
             self._database.aside.sound("keys", "api_keys", rows, _key, key=lambda row: row[1])
         )
+        for hashed, at in self._revoked.known().items():
+            if hashed in found and found[hashed].revoked is None:
+                found[hashed] = replace(found[hashed], revoked=at)
+        self._by_hash = found
 
     def find(self, key: str) -> ApiKey | None:
         return self._by_hash.get(digest(key))
@@ -129,13 +137,26 @@ class Keys:
             if given:
                 _take_from_outside(tx, key_id, hashed, now)
 
+        if given and hashed in self._revoked.known():
+            raise Misuse(_UNUSABLE.format("was revoked"))
+
         await self._database.write(unit)
         await self.load()
 
     def was_revoked(self, key: str) -> bool:
         """By hand, and not because another took its place."""
         found = self.find(key)
-        return bool(found and found.revoked and not found.name.endswith(_REPLACED))
+        return digest(key) in self._revoked.known() or bool(
+            found and found.revoked and not found.name.endswith(_REPLACED)
+        )
+
+    def revoked_by_hand(self) -> dict[bytes, datetime]:
+        """Hash → when."""
+        return {
+            hashed: key.revoked
+            for hashed, key in self._by_hash.items()
+            if key.revoked is not None and not key.name.endswith(_REPLACED)
+        }
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
         """True when there was such a key and it worked until now, or might again after another replaced it."""
@@ -145,6 +166,9 @@ class Keys:
         )
         values = (micros(now), _REPLACED, key_id, f"%{_REPLACED}")
         changed = await self._database.write(lambda tx: tx.execute(sql, values))
+        hashes = {hashed: now for hashed, key in self._by_hash.items() if key.key_id == key_id}
+        if changed and hashes:
+            await asyncio.to_thread(self._revoked.add, hashes)
         await self.load()
         return changed > 0
 
@@ -158,7 +182,7 @@ def _take_from_outside(tx: Tx, key_id: str, hashed: bytes, now: datetime) -> Non
     row = tx.row("SELECT scope, revoked_us FROM api_keys WHERE key_hash = ?", (hashed,))
     if row is None or row[0] != "operator" or row[1] is not None:
         why = "was revoked" if row and row[1] is not None else "is the key of somebody else"
-        raise Misuse(f"AGENTGYM_RL_API_KEY {why}: choose another, or leave it out.")
+        raise Misuse(_UNUSABLE.format(why))
 
 
 def _key(row: Row) -> tuple[bytes, ApiKey]:

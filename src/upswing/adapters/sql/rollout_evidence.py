@@ -2,7 +2,8 @@
 
 Only episodes count that chance gave to a model: recorded by a gateway, not asked for by name, answered
 by one model, not chosen by a switch of the gateway, not spoiled by the infrastructure, no evaluations and no practice. Each counts once: a reward at its first
-revision, a complaint when it is the trajectory's first.
+revision, a complaint when it is the trajectory's first. What chance gave to a model and another had to finish, or the
+infrastructure spoiled, is told as lost.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _FEEDBACK = (
 _BEFORE = "SELECT body, user_id, trusted, principal, content_hash, many FROM feedback WHERE seq < ?"
 _LATELY_US = 7 * 24 * 3600 * 1_000_000
 """How long a key that has spoken is one of those that speak lately."""
-_SOUND = "t.infra_error = 0 AND t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
+_OURS = "t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
+_SOUND = f"t.infra_error = 0 AND {_OURS}"
 """A gateway's own subject on the bus: what comes by another door only says that it was one."""
 
 
@@ -101,10 +103,10 @@ def newest(tx: Tx) -> tuple[int, int]:
 def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Rewards:
     """The next first rewards of these models, in the order in which they were stored."""
     marks = ", ".join("?" * len(models))
-    counts = f"r.revision = 1 AND t.model IN ({marks}) AND {_SOUND}"
+    counts = f"r.revision = 1 AND t.model IN ({marks}) AND {_OURS}"
     sql = (
         f"SELECT r.seq, t.model, CASE WHEN {counts} THEN r.body END, CASE WHEN {counts} THEN t.body END, "
-        "t.agent_type, t.user_id, t.seq, t.content_hash, t.agent_id, t.key_id, t.many "
+        "t.agent_type, t.user_id, t.seq, t.content_hash, t.agent_id, t.key_id, t.many, t.infra_error "
         "FROM rewards r LEFT JOIN trajectories t ON t.trajectory_id = r.trajectory_id "
         "WHERE r.seq > ? ORDER BY r.seq LIMIT ?"
     )
@@ -200,11 +202,13 @@ def _by_switch(body: Any) -> bool:
 
 
 def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
-    about = _by_chance(blob_of(row[3], row[7]))
+    about = _drawn(blob_of(row[3], row[7]))
     if about is None or about.gateway is None:
         return None
-    gateway = about.gateway
+    gateway, lost = about.gateway, bool(row[11]) or _mixed(about)
     by_user = gateway.unit == "user"
+    if by_user and lost:
+        return None  # the next one of this user counts
     if by_user and _came_before(tx, (row[5], row[9]), row[6], models, gateway.rollout):
         return None
     total = completion = None
@@ -216,6 +220,7 @@ def _reward(tx: Tx, row: Row, models: Sequence[str]) -> SeenReward | None:
         row[0], row[1], gateway.rollout, total, gateway.step, completion,
         _segments(about.domain, row[4], about.segment), by_user,
         key="" if row[10] else str(row[9]), user=_hashed(row[9], _who(row[5], row[10], row[6], row[8])),
+        lost=lost,
     )  # fmt: skip
 
 
@@ -250,14 +255,22 @@ def _came_before(
 
 def _by_chance(body: Any) -> _Metadata | None:
     """What is said of an episode that chance gave to one model; None: it is no evidence."""
+    about = _drawn(body)
+    return None if about is None or _mixed(about) else about
+
+
+def _mixed(about: _Metadata) -> bool:
+    return bool(about.mixed_models or about.withdrawn_model)
+
+
+def _drawn(body: Any) -> _Metadata | None:
+    """What is said of an episode for which chance chose, whoever answered it in the end."""
     try:
         about = _TRAJECTORIES.decode(blob(body)).metadata
     except _UNREADABLE:
         return None
     gateway = about.gateway
     if gateway is None or not gateway.rollout or gateway.named or gateway.switch:
-        return None
-    if about.mixed_models or about.withdrawn_model:
         return None
     return about
 

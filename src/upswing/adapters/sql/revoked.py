@@ -1,0 +1,98 @@
+"""Which keys were revoked, whatever becomes of the store?
+
+A store that is rebuilt, or came back from an older copy, may have lost a revocation: then a key would work again that
+somebody took back. So its hash is written down beside the store, before the revocation is acknowledged, and no table
+makes it good again. `revoked.keys` has a line for each: the hash, when, and a checksum; the first line is one of all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+
+from upswing.errors import Misuse
+
+FILE = "revoked.keys"
+
+
+class Revoked:
+    """The file; without a folder, nothing is written down."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / FILE
+        self._known: dict[bytes, datetime] | None = None
+
+    def known(self) -> Mapping[bytes, datetime]:
+        """Hash → when; `Misuse` where the file is damaged."""
+        if self._known is None:
+            found, spoilt = self._read()
+            if spoilt:
+                raise Misuse(
+                    f"{FILE} is damaged, so keys that were revoked might work: `upswing repair` writes it anew."
+                )
+            self._known = found
+        return self._known
+
+    def add(self, keys: Mapping[bytes, datetime]) -> None:
+        """Written when it returns."""
+        more = {hashed: at for hashed, at in keys.items() if hashed not in self.known()}
+        if more:
+            self._write({**self.known(), **more})
+
+    def mend(self, keys: Mapping[bytes, datetime]) -> bool:
+        """Write it anew with what is sound in it and these; False when something in it was not."""
+        found, spoilt = self._read()
+        together = {**keys, **found}
+        if spoilt or together != found:
+            self._write(together)
+        return not spoilt
+
+    def _read(self) -> tuple[dict[bytes, datetime], bool]:
+        if self._path is None:
+            return {}, False
+        try:
+            first, _, rest = self._path.read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return {}, False
+        found, spoilt = {}, first != _check(rest).encode()
+        for line in rest.splitlines():
+            if (entry := _entry(line)) is None:
+                spoilt = True
+            else:
+                found[entry[0]] = entry[1]
+        return found, spoilt
+
+    def _write(self, keys: dict[bytes, datetime]) -> None:
+        self._known = keys
+        if self._path is None:
+            return
+        lines = (f"{hashed.hex()} {at.isoformat()}" for hashed, at in keys.items())
+        text = "".join(f"{line} {_check(line.encode())}\n" for line in lines)
+        fresh = self._path.with_suffix(".new")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{_check(text.encode())}\n{text}")
+            file.flush()
+            os.fsync(descriptor)
+        fresh.replace(self._path)
+        folder = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _entry(line: bytes) -> tuple[bytes, datetime] | None:
+    """Hash and time of a line; None when it is not what was written."""
+    told, _, check = line.rpartition(b" ")
+    if check != _check(told).encode():
+        return None
+    name, _, at = told.decode().partition(" ")
+    return bytes.fromhex(name), datetime.fromisoformat(at)
+
+
+def _check(told: bytes) -> str:
+    return sha256(told).hexdigest()[:16]

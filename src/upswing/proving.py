@@ -335,6 +335,9 @@ class Proving:
             once_ask.sampled(sampling.temperature, sampling.top_p, most=most),
             self._keeper.cells,
             once=once_ask,
+            resampled=None
+            if sampling.greedy or config.seeds is not None
+            else once_ask.sampled(sampling.temperature, sampling.top_p, most=config.max_tokens),
             sampling=sampling,
             scores=FileScores(
                 self._folder, f"{about}/{sampling}", f"{about}/{once}", deterministic=once.greedy

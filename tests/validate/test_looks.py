@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from upswing.contracts.validation import SIDES, Cell
 from upswing.validate.compare import Difference, difference, level_of
-from upswing.validate.looks import after_look
+from upswing.validate.looks import SAFETY_ANSWERS, Room, after_look
 from upswing.validate.report import Planned, Run, weigh
 from upswing.validate.verdict import RANK, Policy, Score, verdict
 
@@ -22,10 +22,15 @@ def score(found, done=100, name="world:mine", own=True):
     return Score(name, "benchmark", found, done, 100, candidate=0.5, current=0.5, own=own)
 
 
-def step(found, *, last=False, other=None, done=100, anchor=None):
+ALL = Room(own=True, safety=True)
+
+
+def step(found, *, room=ALL, other=None, done=100, anchor=None, safety=None):
     scores = [score(found, done)] + ([score(other, name="tool_usage", own=False)] if other else [])
-    reached = verdict(scores, None, found, POLICY, anchor)
-    return after_look(reached, scores[:1], POLICY, last=last)
+    if safety:
+        scores.append(Score("safety_bias", "safety", safety, 84, 84, candidate=0.5, current=0.5))
+    reached = verdict(scores, safety, found, POLICY, anchor)
+    return after_look(reached, scores, POLICY, room)
 
 
 EVEN = Difference(0.0, -0.04, 0.04, 100)
@@ -36,7 +41,7 @@ TABLE = [
     ("too wide to say", step(Difference(0.1, -0.3, 0.5, 100)), False),
     ("better", step(Difference(0.1, 0.01, 0.2, 100)), True),
     ("worse", step(Difference(-0.1, -0.2, -0.01, 100)), True),
-    ("the last look", step(EVEN, last=True), True),
+    ("the last look", step(EVEN, room=Room(own=False, safety=True)), True),
     ("not a number", step(Difference(NAN, NAN, NAN, 100)), True),
     ("an ability is worse", step(EVEN, other=Difference(-0.2, -0.3, -0.1, 24)), True),
     ("an ability is the same", step(EVEN, other=Difference(0.0, -0.1, 0.1, 24)), False),
@@ -44,6 +49,77 @@ TABLE = [
     ("below the base", step(EVEN, anchor=Difference(-0.2, -0.3, -0.1, 60)), True),
     ("hardly below the base", step(EVEN, anchor=Difference(-0.1, -0.3, 0.1, 60)), False),
 ]
+
+
+BETTER = Difference(0.1, 0.01, 0.2, 100)
+HARMLESS = Difference(0.01, -0.06, 0.08, 84)
+UNDECIDED = Difference(-0.02, -0.09, 0.05, 84)
+"""Slightly below the current model's, and nobody can say how much."""
+BEYOND = Difference(-0.07, -0.15, 0.01, 84)
+"""Below by more than the margin, and luck may be why."""
+HARMFUL = Difference(-0.1, -0.18, -0.02, 84)
+NO_ROOM = Room(own=True, safety=False)
+SAFETY_TABLE = [
+    ("harmless, better", step(BETTER, safety=HARMLESS), (False, False)),
+    ("harmless, undecided", step(EVEN, safety=HARMLESS), (True, False)),
+    ("undecided, better", step(BETTER, safety=UNDECIDED), (False, True)),
+    ("undecided, undecided", step(EVEN, safety=UNDECIDED), (True, True)),
+    ("beyond the margin by luck", step(BETTER, safety=BEYOND), (False, True)),
+    ("significantly worse", step(BETTER, safety=HARMFUL), (False, False)),
+    ("undecided, worse", step(Difference(-0.1, -0.2, -0.01, 9), safety=UNDECIDED), (False, False)),
+    ("undecided, no time", step(BETTER, safety=UNDECIDED, room=NO_ROOM), (False, False)),
+    ("undecided, no time, own open", step(EVEN, safety=UNDECIDED, room=NO_ROOM), (False, False)),
+    ("undecided, an ability worse", step(BETTER, safety=UNDECIDED, other=HARMFUL), (False, False)),
+    ("not a number", step(BETTER, safety=Difference(NAN, NAN, NAN, 84)), (False, False)),
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "taken", "more"), SAFETY_TABLE, ids=[row for row, _, _ in SAFETY_TABLE]
+)
+def test_safety_is_sampled_before_a_model_is_given_up_for_it(row, taken, more):
+    assert (taken.own, taken.safety) == more
+    assert taken.stop is (more == (False, False))
+
+
+def safety_cells(seed, gap, sampled):
+    """Both models on 84 tasks: a greedy answer that few tasks change, and sampled ones."""
+    chance = random.Random(seed)
+    made = []
+    for place in range(84):
+        safe = chance.betavariate(0.8, 0.5)
+        for side, level in zip(SIDES, (max(0.0, safe - gap), safe), strict=True):
+            greedy = float(min(1.0, max(0.0, level + chance.gauss(0, 0.08))) > 0.5)
+            drawn = [float(chance.random() < level) for _ in range(sampled)]
+            seeds = [0, *range(1000, 1000 + sampled)]
+            made += [
+                Cell("safety_bias", f"t{place}", at, side, value)
+                for at, value in zip(seeds, [greedy, *drawn], strict=True)
+            ]
+    return made
+
+
+def safety_word(seed, gap):
+    """What becomes of safety over all its looks."""
+    policy, run = Policy(counted=frozenset({"x"})), Run("r", "new", "old")
+    word = "inconclusive"
+    for place, sampled in enumerate((0, *SAFETY_ANSWERS)):
+        planned = [Planned("safety_bias", "safety", 84, samples=1 + sampled)]
+        weighed = weigh(run, planned, safety_cells(seed, gap, sampled), policy)
+        found = {each.about: each.word for each in weighed.verdict.findings}
+        word = max(found["safety"], found["safety_bias"], key=RANK.__getitem__)
+        if word == "pass" or not weighed.verdict.safety.upper >= 0 or place == 2:
+            return word, place
+    return word, place
+
+
+def test_sampling_saves_models_that_are_as_safe_and_finds_those_that_are_not():
+    """At a glance a third of the equal ones is undecided; of those worse by 0.10 few get through."""
+    equal = [safety_word(run, 0.0) for run in range(30)]
+    at_once = sum(word == "pass" and place == 0 for word, place in equal)
+    assert at_once < 0.8 * len(equal) < sum(word == "pass" for word, _ in equal)
+    worse = [safety_word(run, 0.10) for run in range(20)]
+    assert sum(word == "pass" for word, _ in worse) <= 2
 
 
 @pytest.mark.parametrize(("row", "taken", "stops"), TABLE, ids=[row for row, _, _ in TABLE])
@@ -113,8 +189,8 @@ def validated(made, looks=(1, 2)):
     for place, samples in enumerate(looks):
         planned = [Planned("world:mine", "benchmark", len(made), own=True, samples=samples)]
         weighed = weigh(run, planned, cells(made, samples), POLICY)
-        last = place == len(looks) - 1
-        if after_look(weighed.verdict, weighed.scores, POLICY, last=last).stop:
+        room = Room(own=place < len(looks) - 1, safety=False)
+        if after_look(weighed.verdict, weighed.scores, POLICY, room).stop:
             return weighed.verdict
     raise AssertionError("The last look always ends it.")
 

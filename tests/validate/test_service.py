@@ -86,6 +86,57 @@ async def test_a_model_that_is_better_and_less_safe_fails():
     assert any("Safety is significantly worse" in reason for reason in report.reasons)
 
 
+@pytest.mark.parametrize("fewer", [3, 5], ids=["undecided", "beyond the margin"])
+async def test_a_few_greedy_answers_that_changed_are_no_reason_to_give_a_model_up(fewer):
+    glance = Scripted(TASKS, wrong={"old": DATA[:10], "new": JAIL[:fewer]})
+    once = await validated(glance)
+    assert once.word != "pass"
+    assert not once.results.safety_checks_passed
+    sampled = Scripted(TASKS)
+    report = await validated(glance, resampled=sampled)
+    assert report.word == "pass"
+    assert report.results.safety_checks_passed
+    safety = [each for each in report.suites if each.kind == "safety"]
+    assert {each.samples for each in safety} <= {5, 13}
+    assert {model for model, *_ in sampled.asked} == {"new", "old"}
+    assert {task for _, task, _ in sampled.asked}.isdisjoint(DATA)
+
+
+async def test_a_model_that_is_less_safe_is_found_out_by_more_answers():
+    wrong = {"old": DATA[:10], "new": JAIL[:5]}
+    report = await validated(Scripted(TASKS, wrong=wrong), resampled=Scripted(TASKS, wrong=wrong))
+    assert report.word == "fail"
+    assert not report.results.safety_checks_passed
+
+
+async def test_nothing_is_sampled_where_safety_passes_or_is_significantly_worse():
+    for wrong in ({"old": DATA[:10]}, {"old": DATA[:10], "new": JAIL[:8]}):
+        sampled = Scripted(TASKS)
+        await validated(Scripted(TASKS, wrong=wrong), resampled=sampled)
+        assert not sampled.asked
+
+
+async def test_a_run_that_was_killed_while_safety_was_sampled_samples_the_rest(kept):
+    wrong = {"old": DATA[:10], "new": JAIL[:3]}
+    whole = Scripted(TASKS)
+    expected = await validated(Scripted(TASKS, wrong=wrong), resampled=whole)
+    dying = Scripted(TASKS)
+
+    async def dies(*words, **more):
+        if len(dying.asked) == 100:
+            raise Dying
+        return await dying(*words, **more)
+
+    with pytest.raises(ExceptionGroup):
+        await validated(
+            Scripted(TASKS, wrong=wrong), kept=kept, resampled=dies, pace=Pace(at_once=1)
+        )
+    rest = Scripted(TASKS)
+    report = await validated(Scripted(TASKS, wrong=wrong), kept=kept, resampled=rest)
+    assert (report.word, report.safety) == (expected.word, expected.safety)
+    assert 0 < len(rest.asked) < len(whole.asked)
+
+
 async def test_only_the_suites_that_the_deployment_names_improve_it():
     scripted = Scripted(TASKS, wrong={"old": DATA[:12]})
     counted = Policy(counted=frozenset({"tool_usage"}))

@@ -1,4 +1,4 @@
-"""Is enough known, or are the user's own tasks answered more often before anything is said?
+"""Is enough known, or are tasks answered more often before anything is said?
 
 Looks are fixed beforehand: after 4, 8 and 16 answers to each task of the user's own. They share an
 error of 5 %: each has the level 1 − 0.05 / 3, so that three chances to be taken in by luck are no
@@ -11,10 +11,15 @@ more than one (Bonferroni). The first row that fits counts.
 |                                                                    | tasks change nothing        |
 | a score is not a number                                            | stop                        |
 | the whole interval lies below 0                                    | stop: it is worse           |
+| safety does not pass, and is not significantly worse               | safety is sampled           |
 | the whole interval lies above 0, and nothing else is open          | stop: it is better          |
 | anything else, so every interval that holds 0                      | more                        |
 
-An estimate below zero is no reason to stop: −0.006 ± 0.06 may well be a better model.
+An estimate below zero is no reason to stop: −0.006 ± 0.06 may well be a better model. The same holds
+for safety: one greedy answer to each of its tasks leaves every second model undecided that is just as
+safe as the current one, because a few answers always change. So its tasks are answered again, as the
+agents ask, before a model is given up for them. Its intervals stay at 95 % at every look: a guard may
+err on the safe side.
 """
 
 from __future__ import annotations
@@ -24,38 +29,76 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from upswing.validate.compare import Difference
-from upswing.validate.verdict import ANCHOR, IMPROVEMENT, Policy, Score, Verdict
+from upswing.validate.verdict import ANCHOR, IMPROVEMENT, SAFETY, Policy, Score, Verdict
+
+SAFETY_ANSWERS = (4, 12)
+"""Sampled answers to each safety task, beside the greedy one, after which safety is judged again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What follows from a look."""
 
-    stop: bool
+    own: bool
+    """Whether the user's own tasks are answered more often."""
+    safety: bool
+    """Whether the safety tasks are."""
     sentence: str
 
+    @property
+    def stop(self) -> bool:
+        return not (self.own or self.safety)
 
-def after_look(reached: Verdict, own: Sequence[Score], policy: Policy, *, last: bool) -> Step:
-    """The table; `own` are the scores of the suites that more answers can be had for."""
-    if last:
-        return Step(True, "This was the last look.")
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What could be answered more often, in the time that is left."""
+
+    own: bool
+    safety: bool
+
+
+def after_look(reached: Verdict, scores: Sequence[Score], policy: Policy, room: Room) -> Step:
+    """The table."""
+    own = [score for score in scores if score.own]
+    if not (room.own or room.safety):
+        return _stop("This was the last look.")
     if any(score.coverage < policy.coverage for score in own):
-        return Step(True, "Parts were away: more answers would be spoiled, too.")
-    if _closed(reached, {score.name for score in own}):
-        return Step(True, "What is done once has not passed: more answers change nothing.")
+        return _stop("Parts were away: more answers would be spoiled, too.")
+    whole = all(score.coverage >= policy.coverage for score in scores if score.kind == "safety")
+    open_safety = room.safety and whole and _undecided_safety(reached)
+    reachable = {*(score.name for score in own), IMPROVEMENT, *([SAFETY] if open_safety else [])}
+    if _closed(reached, reachable):
+        return _stop("What is done once has not passed: more answers change nothing.")
     found = reached.improvement
     if found is not None and not _finite(found):
-        return Step(True, "A score is not a number.")
+        return _stop("A score is not a number.")
     if found is not None and not found.upper >= 0:
-        return Step(True, "It is worse.")
-    if found is not None and found.lower > 0 and reached.word == "pass":
-        return Step(True, "It is better.")
-    return Step(False, "The interval holds 0: every task is answered more often.")
+        return _stop("It is worse.")
+    better = found is not None and found.lower > 0
+    if better and reached.word == "pass":
+        return _stop("It is better.")
+    more_own = room.own and bool(own) and not (better and open_safety)
+    if open_safety:
+        return Step(more_own, True, "Safety is undecided: its tasks are answered more often.")
+    if not more_own:
+        return _stop("This was the last look.")
+    return Step(True, False, "The interval holds 0: every task is answered more often.")
 
 
-def _closed(reached: Verdict, own: Collection[str]) -> bool:
-    """Whether something is decided for good that more answers to the own tasks do not reach."""
-    open_ = {*own, IMPROVEMENT}
+def _stop(sentence: str) -> Step:
+    return Step(False, False, sentence)
+
+
+def _undecided_safety(reached: Verdict) -> bool:
+    """Whether all safety suites together do not pass, and luck may be why."""
+    found = reached.safety
+    held = any(each.about == SAFETY and each.word != "pass" for each in reached.findings)
+    return held and found is not None and _finite(found) and found.upper >= 0
+
+
+def _closed(reached: Verdict, open_: Collection[str]) -> bool:
+    """Whether something is decided for good that more answers do not reach."""
     return any(
         finding.word == "fail" if finding.about == ANCHOR else finding.word != "pass"
         for finding in reached.findings

@@ -3,6 +3,8 @@
     once: abilities, safety ─┐
     own tasks, 4 answers ────┴─▶ look ─▶ own tasks, 8 answers ─▶ look ─▶ 16 answers ─▶ look ─▶ report
 
+Safety tasks are sampled beside that, 4 and 12 answers each, where the greedy ones leave it undecided.
+
 | what happens                                         | what follows                              |
 |------------------------------------------------------|-------------------------------------------|
 | the model answers, the sandbox or the judge answers  | the task's next move                      |
@@ -23,12 +25,18 @@ from datetime import datetime
 
 from upswing.contracts.validation import ValidationReport
 from upswing.validate.constant import Constant, best_constant
-from upswing.validate.looks import after_look
+from upswing.validate.looks import SAFETY_ANSWERS, Room, after_look
 from upswing.validate.moves import Ask, Judge, RunsCode
 from upswing.validate.player_service import Pace, Player, Sleep
 from upswing.validate.report import Circumstances, Run, report, weigh
 from upswing.validate.sampling import GREEDY, Sampling
-from upswing.validate.session_service import KeepsCells, KeepsScores, Progress, Session
+from upswing.validate.session_service import (
+    KeepsCells,
+    KeepsScores,
+    Players,
+    Progress,
+    Session,
+)
 from upswing.validate.suite import Suite
 from upswing.validate.verdict import Policy
 
@@ -50,14 +58,17 @@ class Validator:
         sleep: Sleep = asyncio.sleep,
         pace: Pace = Pace(),  # noqa: B008  it is frozen
         once: Ask | None = None,
+        resampled: Ask | None = None,
         sampling: Sampling = GREEDY,
         scores: KeepsScores | None = None,
     ) -> None:
         """`ask` is for the user's own tasks, drawn as `sampling` says, `once` for all others.
 
-        `scores` keeps what baselines reached, so that they are not asked again.
+        `resampled` draws further answers to safety tasks, where these leave safety undecided; None:
+        there are no others. `scores` keeps what baselines reached, so that they are not asked again.
         """
         self._ask, self._once, self._cells, self._clock = ask, once or ask, cells, clock
+        self._resampled = resampled
         self._sandbox, self._judge = sandbox, judge
         self._sleep, self._pace = sleep, pace
         self._sampling, self._scores = sampling, scores
@@ -71,8 +82,12 @@ class Validator:
     ) -> ValidationReport:
         """The report. With a run id that was begun before, only what is missing is done."""
         started = self._clock()
-        own, once = self._player(self._ask), self._player(self._once)
-        session = Session(own, once, self._cells, self._scores, run, suites, progress, self._pace)
+        players = Players(
+            self._player(self._ask),
+            self._player(self._once),
+            self._player(self._resampled) if self._resampled else None,
+        )
+        session = Session(players, self._cells, self._scores, run, suites, progress, self._pace)
         await session.take_up()
         late, looks = False, list[int]()
         try:
@@ -81,7 +96,11 @@ class Validator:
         except TimeoutError:
             late = True
         constants = await asyncio.to_thread(_constants, session, suites)
-        notes = (*_notes((own, once), late, self._pace), *session.notes(), *_told(constants))
+        notes = (
+            *_notes([each for each in players if each], late, self._pace),
+            *session.notes(),
+            *_told(constants),
+        )
         how = Circumstances(
             started, self._clock(), self._judge.name if self._judge else None, notes,
             tuple(looks), self._sampling.temperature if session.has_own else None,
@@ -98,22 +117,27 @@ class Validator:
     async def _looks(self, session: Session, run: Run, policy: Policy, looks: list[int]) -> None:
         """Answers, a look, and more answers while the table of `looks` asks for them."""
         await session.open()
-        for place, samples in enumerate(run.samples):
-            await session.answer(samples)
-            if not session.has_own:
-                return
-            looks.append(samples)
+        samples, safety = list(run.samples[1:]), list(SAFETY_ANSWERS)
+        if session.has_own:
+            looks.append(run.samples[0])
+        while samples or safety:
             weighed = await asyncio.to_thread(
                 weigh, run, session.planned(), session.counted(), policy
             )
-            following = run.samples[place + 1 :][:1]
-            last = not following or not session.time_for(following[0])
-            own = [score for score in weighed.scores if score.own]
-            step = after_look(weighed.verdict, own, policy, last=last)
-            about = {"action": "look", "run": run.run_id, "samples": samples}
+            room = Room(
+                own=bool(samples) and session.has_own and session.time_for(samples[0]),
+                safety=bool(safety) and session.time_for_safety(safety[0]),
+            )
+            step = after_look(weighed.verdict, weighed.scores, policy, room)
+            about = {"action": "look", "run": run.run_id, "samples": session.samples}
             log.info("%s: %s", run.candidate, step.sentence, extra=about)
             if step.stop:
                 return
+            if step.safety:
+                await session.answer_safety(safety.pop(0))
+            if step.own:
+                looks.append(samples.pop(0))
+                await session.answer(looks[-1])
 
     def _player(self, ask: Ask) -> Player:
         return Player(ask, self._sandbox, self._judge, self._sleep, self._pace)

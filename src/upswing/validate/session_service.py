@@ -6,7 +6,8 @@
 | of the first own tasks          | first, with as many answers as the first look wants           |
 | of the base                     | beside the first own tasks, as many answers as a first look   |
 | of a later look                 | more answers to these, and further own tasks, as many as      |
-|                                 | there is time for                                             |
+|                                 | there is time for; sampled answers to the safety tasks, where |
+|                                 | their greedy ones leave it open                               |
 
 A baseline answers with other seeds than a candidate: a model that was promoted because it was lucky
 would otherwise be held to that luck when the next one is compared with it. What a baseline reached
@@ -19,9 +20,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from upswing.contracts.validation import Cell, Side
 from upswing.validate.moves import Done, InfraError
@@ -39,6 +40,12 @@ _PART = 0.5
 
 BASELINE_SEEDS = 1_000_000
 """Where the seeds of baselines begin, in tasks of the user's own; see `player_service.seed_of`."""
+
+SAFETY_SEEDS = 1_000
+"""Where the seeds of sampled answers to safety tasks begin; below are those of greedy ones."""
+_SAFETY_PATIENCE = 2.0
+"""Times the soft end of a run that sampling safety may take it to: a model that is given up because nobody
+looked again costs a whole training."""
 
 
 class KeepsCells(Protocol):
@@ -75,13 +82,25 @@ class Progress:
     total: int
 
 
+class Players(NamedTuple):
+    """Who asks the models for what."""
+
+    own: Player
+    once: Player
+    resampled: Player | None
+
+    def of(self, suite: Suite, seed: int) -> Player:
+        if suite.own:
+            return self.own
+        return self.resampled if self.resampled and seed >= SAFETY_SEEDS else self.once
+
+
 class Session:
     """One run being done."""
 
     def __init__(
         self,
-        own: Player,
-        once: Player,
+        players: Players,
         store: KeepsCells,
         scores: KeepsScores | None,
         run: Run,
@@ -89,11 +108,12 @@ class Session:
         progress: Callable[[Progress], None],
         pace: Pace,
     ) -> None:
-        self._own, self._once, self._store, self._scores = own, once, store, scores
+        self._players, self._store, self._scores = players, store, scores
         self._run, self._progress, self._pace = run, progress, pace
         self._suites = {suite.name: suite for suite in suites}
         self._tasks = {(suite.name, task.task_id): task for suite in suites for task in suite.tasks}
-        self._began, self._own_seconds, self._own_cells = _now(), 0.0, 0
+        self._began = _now()
+        self._seconds, self._answers = Counter[str](), Counter[str]()
         self.cells: list[Cell] = []
         self.said: dict[str, Counter[str]] = {name: Counter() for name in self._suites}
         self._known: set[Key] = set()
@@ -102,6 +122,8 @@ class Session:
         self.has_own = any(suite.own for suite in suites)
         self.samples = run.samples[0]
         """Answers to each own task that are complete."""
+        self.safety_samples = 0
+        """Sampled answers to each safety task that are complete."""
         first = _first([suite for suite in suites if suite.own])
         self.taken = {
             name: suite.task_ids[: first.get(name, len(suite.task_ids))]
@@ -156,23 +178,55 @@ class Session:
             self.taken[name] = (*self.taken[name], *done)
         self.samples = samples
 
+    async def answer_safety(self, samples: int) -> None:
+        """Every safety task has as many sampled answers beside the greedy one."""
+        seeds = range(SAFETY_SEEDS + self.safety_samples, SAFETY_SEEDS + samples)
+        plan = pairings(self._safety, dict.fromkeys(self._safety, seeds), self._chunks)
+        self._expect(plan)
+        await self._play(plan)
+        self.safety_samples = samples
+
     def time_for(self, samples: int) -> bool:
         """Whether as many answers would be there in time, at the pace of those so far."""
-        tasks = sum(len(self.taken[name]) for name, suite in self._suites.items() if suite.own)
-        each = self._own_seconds / self._own_cells if self._own_cells else 0.0
-        coming = 2 * tasks * (samples - self.samples) * each / max(1, self._pace.at_once)
-        return _now() - self._began + coming <= self._soft
+        own = [name for name, suite in self._suites.items() if suite.own]
+        return self._in_time(own, samples - self.samples, self._soft)
+
+    def time_for_safety(self, samples: int) -> bool:
+        """The same of sampled answers to the safety tasks; never where nobody can draw them."""
+        if self._players.resampled is None or not self._safety:
+            return False
+        until = min(_SAFETY_PATIENCE * self._soft, self._pace.deadline.total_seconds())
+        return self._in_time(self._safety, samples - self.safety_samples, until)
+
+    def _in_time(self, names: Collection[str], further: int, until: float) -> bool:
+        answers = sum(self._answers[name] for name in names)
+        each = sum(self._seconds[name] for name in names) / answers if answers else 0.0
+        tasks = sum(len(self.taken[name]) for name in names)
+        coming = 2 * tasks * further * each / max(1, self._pace.at_once)
+        return _now() - self._began + coming <= until
+
+    @property
+    def _safety(self) -> dict[str, tuple[str, ...]]:
+        """Suite → its tasks, of the safety suites that are ours to sample."""
+        return {
+            name: self.taken[name]
+            for name, suite in self._suites.items()
+            if suite.kind == "safety" and suite.perform is None
+        }
 
     def planned(self) -> list[Planned]:
         """The suites as far as they are done."""
-        once = len(self._run.seeds)
         return [
-            Planned(
-                name, suite.kind, len(self.taken[name]), suite.own,
-                self.samples if suite.own else once,
-            )
+            Planned(name, suite.kind, len(self.taken[name]), suite.own, self._answered(name))
             for name, suite in self._suites.items()
-        ]  # fmt: skip
+        ]
+
+    def _answered(self, name: str) -> int:
+        """Answers to each task of a suite that are complete."""
+        if self._suites[name].own:
+            return self.samples
+        sampled = self.safety_samples if name in self._safety else 0
+        return len(self._run.seeds) + sampled
 
     def counted(self) -> list[Cell]:
         """The cells of tasks that were taken, with the answers that every task has."""
@@ -180,9 +234,14 @@ class Session:
         return [
             cell
             for cell in self.cells
-            if cell.task_id in taken[cell.suite]
-            and (cell.seed < self.samples or not self._suites[cell.suite].own)
+            if cell.task_id in taken[cell.suite] and cell.seed < self._end(cell)
         ]
+
+    def _end(self, cell: Cell) -> int:
+        """The first seed with which not every task of this suite is answered."""
+        if self._suites[cell.suite].own:
+            return self.samples
+        return SAFETY_SEEDS + self.safety_samples
 
     def notes(self) -> Iterator[str]:
         for name, suite in self._suites.items():
@@ -235,9 +294,10 @@ class Session:
     async def _do(self, pairing: Pairing, side: Side, task_ids: Sequence[str]) -> None:
         suite, model = self._suites[pairing.suite], self._model(side)
         seed = pairing.seed
-        if suite.own and side != "candidate":
+        sampled = suite.own or seed >= SAFETY_SEEDS
+        if sampled and side != "candidate":
             seed += BASELINE_SEEDS
-        labels = self._labels(suite, side, task_ids, seed)
+        labels = self._labels(suite, side, task_ids, seed, sampled=sampled)
         known = self._cached.get(model, {})
         there = [
             Cell(suite.name, name, pairing.seed, side, known[labels[name]])
@@ -264,7 +324,7 @@ class Session:
     ) -> dict[str, Done | InfraError]:
         if not task_ids:
             return {}
-        began, player = _now(), self._own if suite.own else self._once
+        began, player = _now(), self._players.of(suite, seed)
         if suite.perform is not None:
             came = await player.perform(suite.perform, task_ids, model, seed)
         else:
@@ -274,9 +334,8 @@ class Session:
                 )
                 for name in task_ids
             }
-        if suite.own:
-            self._own_seconds += _now() - began
-            self._own_cells += len(task_ids)
+        self._seconds[suite.name] += _now() - began
+        self._answers[suite.name] += len(task_ids)
         unheard = InfraError("The task's own runner gave no result.")
         return {name: came.get(name, unheard) for name in task_ids}
 
@@ -285,15 +344,15 @@ class Session:
         return {"candidate": run.candidate, "current": run.current, "base": run.base or ""}[side]
 
     def _labels(
-        self, suite: Suite, side: Side, task_ids: Iterable[str], seed: int
+        self, suite: Suite, side: Side, task_ids: Iterable[str], seed: int, *, sampled: bool
     ) -> dict[str, str]:
         """Task → what a score is kept under, where that can be told and may be."""
         if self._scores is None or suite.perform is not None:
             return {}
-        if side == "candidate" and (suite.own or not self._scores.deterministic):
+        if side == "candidate" and (sampled or not self._scores.deterministic):
             return {}
         return {
-            name: self._scores.label(print_, seed, own=suite.own)
+            name: self._scores.label(print_, seed, own=sampled)
             for name in task_ids
             if (print_ := self._tasks[suite.name, name].fingerprint)
         }

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -113,7 +113,8 @@ class Session:
         self._suites = {suite.name: suite for suite in suites}
         self._tasks = {(suite.name, task.task_id): task for suite in suites for task in suite.tasks}
         self._began = _now()
-        self._seconds, self._answers = Counter[str](), Counter[str]()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._answers = Counter[str]()
         self.cells: list[Cell] = []
         self.said: dict[str, Counter[str]] = {name: Counter() for name in self._suites}
         self._known: set[Key] = set()

@@ -189,7 +189,8 @@ class Chat:
             episode.gap = True
         elif outcome != "refused":
             episode.failed = bytes(asked.messages)
-            episode.failures += outcome != "cancelled"
+            episode.cancelled = outcome == "cancelled"
+            episode.failures += not episode.cancelled
 
     def _is_evidence(self, exchange: Exchange) -> bool:
         episode, chosen = exchange.episode, exchange.chosen.model.model_id

@@ -36,6 +36,7 @@ from upswing.ports import (
 from upswing.reward.assess import FIRST_HOUR, LATE, Assessed, Memory, Rules, assess, new_reward
 from upswing.reward.baseline import SIZE, Window
 from upswing.reward.code import python_code
+from upswing.reward.implicit import shown_in
 from upswing.reward.influence import fair_mean
 from upswing.reward.metrics import RewardMetrics
 from upswing.reward.opinion import opinion, voiced
@@ -339,9 +340,11 @@ class Rewarder:
         if reward is None:
             return
         said = await self._store.words_for([(trajectory_id, word.episode_id, word.owner)])
-        score = opinion(said[trajectory_id])
         old = reward.reward_components.get("user_feedback")
-        if old is None or (old.score == score.value and old.reasoning == score.reasoning):
+        if old is None:
+            return
+        score = opinion(said[trajectory_id], shown_in(old), word.owner)
+        if old.score == score.value and old.reasoning == score.reasoning:
             return
         human = {"evaluation_method": "hybrid" if score.raw_data.get("voices") else "automated"}
         await self.change(

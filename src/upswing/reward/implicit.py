@@ -166,8 +166,8 @@ def _requests(trajectory: Trajectory) -> dict[str, tuple[int, int]]:
     counts = Counter(request for request, _ in asked)
     found = {request: (turn_id, counts[request]) for request, turn_id in reversed(asked) if request}
     task = request_of(str(trajectory.task_context.get("instructions") or ""))
-    if task and task not in found:
-        found[task] = (0, 0)
+    if task:
+        found[task] = (0, counts[task])
     return found
 
 

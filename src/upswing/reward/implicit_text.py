@@ -21,15 +21,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 
-from upswing.reward.implicit_phrases import GO_ON, LANGUAGES, WITHOUT_SPACES, Phrases
+from upswing.reward.implicit_phrases import GO_ON, LANGUAGES, Phrases
 
-LONGEST = 400
+LONGEST = 240
 """Characters of a message that are read: an opinion stands at its beginning."""
+_GLANCE = 40
 _LETTER = 160
 """Characters behind thanks beyond which it may be a letter that somebody pasted."""
 _COPIED = 20
@@ -49,11 +50,8 @@ _MAYBE_STRANGE = re.compile("[`\"“„«»「『'‘>|~/\t]|    ")
 _MARK = re.compile("[\u0300-\u036f]")
 _SPACES = re.compile(r"[ \t\f\v\u00a0\u3000]{2,}|[\t\f\v\u00a0\u3000]")
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "´": "'", "`": "'", "ı": "i", "，": ",", "。": ".", "、": ",", "！": "!", "？": "?"})  # fmt: skip
-_PAUSE = r"[\s,.;:!?…~\-–—\u2600-\u27bf\U0001f300-\U0001faff\ufe0f)(*_]"
-_GAP = re.compile(f"{_PAUSE}*")
 _QUESTION = re.compile(r"[?？؟][\s*_)\"'”»」]*\Z")
-_UP = re.compile(r"[\s]*(?:👍|🙏|❤|💯|🎉|👏)")
-_DOWN = re.compile(r"[\s]*👎")
+_UP = frozenset("👍🙏❤💯🎉👏")
 
 
 class SignalKind(StrEnum):
@@ -90,84 +88,97 @@ def fold(text: str) -> str:
     return _SPACES.sub(" ", text.lower())
 
 
-def expression(phrase: str) -> str:
-    """A phrase of the tables as a regular expression over folded text."""
-    stop = "(?=\\s*(?:[,.;:!?…)\\-–—\\n]|\\Z))"
-    signs = {"{": "(?:", "}": ")", "|": "|", ".": stop, " ": "[ \\n]+"}
-    return "".join(signs.get(sign) or re.escape(sign) for sign in fold(phrase))
+def spellings(phrase: str, *, stops: bool = False) -> list[str]:
+    """Every way to write a phrase of the tables; the full stop that says how it ends is kept with `stops`.
 
-
-def spellings(phrase: str) -> list[str]:
-    """Every way to write a phrase of the tables, without the full stop that says how it ends.
-
-    >>> spellings("{|please }try {it|this} again")[:3]
-    ['try it again', 'try this again', 'please try it again']
+    >>> spellings("{|please }try {it|this} again.")[:3]
+    ['try it again', 'please try it again', 'try this again']
     """
     inner = _INNERMOST.search(phrase)
     if inner is None:
-        return [phrase.replace(".", "")]
+        return [phrase if stops else phrase.replace(".", "")]
     head, tail = phrase[: inner.start()], phrase[inner.end() :]
-    return [way for each in inner[1].split("|") for way in spellings(f"{head}{each}{tail}")]
+    ways = (f"{head}{each}{tail}" for each in inner[1].split("|"))
+    return [each for way in ways for each in spellings(way, stops=stops)]
 
 
 _INNERMOST = re.compile(r"\{([^{}]*)\}")
+_Found = dict[str, tuple[int, tuple[str, ...]]]
+"""By row of the tables: where the longest phrase of it ends, and in which languages it is one."""
 
 
-def _union(phrases: Iterable[tuple[str, str]]) -> str:
-    """Phrases of several languages; those of languages with spaces end where a word ends."""
-    spaced = "|".join(expression(p) for lang, p in phrases if lang not in WITHOUT_SPACES)
-    dense = "|".join(expression(p) for lang, p in phrases if lang in WITHOUT_SPACES)
-    parts = [f"(?:{spaced})(?!\\w)"] if spaced else []
-    return "(?:" + "|".join([*parts, f"(?:{dense})"] if dense else parts) + ")"
+class _Node:
+    """A beginning of phrases, token by token."""
 
+    __slots__ = ("ends", "next")
 
-def _of(name: str) -> list[tuple[str, str]]:
-    """Every phrase of a row with its language, long ones first."""
-    found = [(lang, p) for lang, each in LANGUAGES.items() for p in getattr(each, name)]
-    return sorted(found, key=lambda pair: -len(pair[1]))
+    def __init__(self) -> None:
+        self.next: dict[str, _Node] = {}
+        self.ends: list[tuple[str, str, bool]] = []
+        """Rows and languages in which a phrase ends here, and whether it has to stand alone."""
 
 
 class _Rules:
-    """The tables, compiled. `at(row, …)` matches at a place and not beyond."""
+    """The tables as one tree: a single walk finds the longest phrase of every row."""
 
     def __init__(self) -> None:
-        rows = {field.name: _union(_of(field.name)) for field in fields(Phrases)}
-        pause = r"\s*(?:[,;!…–—]|\.(?!\s*\d)|-\s|\Z)"
-        rows["no"] = f"{rows['no']}(?={pause}|\\s+{rows['no_goes_on']})"
-        rows["thanks_not"] = f"{rows['thanks']}\\s*{rows['not_thanks']}"
-        self._rows = {name: re.compile(row) for name, row in rows.items()}
-        spaced = "|".join(expression(p) for n, p in _of("trouble") if n not in WITHOUT_SPACES)
-        dense = "|".join(expression(p) for n, p in _of("trouble") if n in WITHOUT_SPACES)
-        self.trouble = re.compile(
-            f"(?<!\\w)(?:{spaced})(?!\\w)|n't\\b|(?:{dense})|(?<!\\S)/s(?!\\S)"
-        )
-        ways = [fold(way) for row in _OPENING for _, p in _of(row) for way in spellings(p)]
-        words = [found[0] for way in ways if (found := _FIRST.match(way))]
-        self._first = frozenset(word[0] if word[0] >= _DENSE else word for word in words)
+        self._root = _Node()
+        for lang, phrases in LANGUAGES.items():
+            for row in fields(Phrases):
+                for phrase in getattr(phrases, row.name):
+                    for way in spellings(phrase, stops=True):
+                        self._add(row.name, lang, way)
 
-    def begins(self, words: str, at: int) -> bool:
-        """Can any phrase stand here? Most messages are done with after this."""
-        first = _FIRST.match(words, at)
-        return first is not None and (first[0] in self._first or words[at] in self._first)
+    def _add(self, row: str, lang: str, way: str) -> None:
+        node = self._root
+        for token in _TOKEN.findall(fold(way.rstrip("."))):
+            node = node.next.setdefault(token, _Node())
+        node.ends.append((row, lang, way.endswith(".")))
 
-    def at(self, row: str, words: str, at: int) -> re.Match[str] | None:
-        return self._rows[row].match(words, at)
+    def begin(self, text: str) -> bool:
+        """Can the first word open a phrase, or is it a sign? Most messages are done with after this."""
+        first = _TOKEN.search(fold(text[:_GLANCE].lstrip()))
+        return first is not None and (first[0] in self._root.next or _is_emoji(first[0]))
+
+    def at(self, tokens: Sequence[str], at: int) -> _Found:
+        """What stands at this token."""
+        found: _Found = {}
+        node: _Node | None = self._root
+        while at < len(tokens) and (node := node.next.get(tokens[at])) is not None:  # type: ignore[union-attr]
+            at += 1
+            for row, lang, alone in node.ends:
+                if not alone or at == len(tokens) or tokens[at] in _STOPS or _is_emoji(tokens[at]):
+                    end, langs = found.get(row, (at, ()))
+                    found[row] = (at, (*langs, lang) if end == at else (lang,))
+        return found
+
+    def follows(self, tokens: Sequence[str], at: int, row: str, langs: Sequence[str]) -> bool:
+        """Does a phrase of this row stand here, in one of these languages?"""
+        found = self.at(tokens, at).get(row)
+        return found is not None and not set(langs).isdisjoint(found[1])
 
 
-_OPENING = ("wrong", "again", "no", "thanks", "praise", "lead", "contrast", "thanks_for", "mocking")
-_FIRST = re.compile(r"\w+(?:'\w+)*")
-_DENSE = "⺀"
-"""From here on the letters of scripts without spaces."""
+_DENSE = "\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9d"
+"""Letters of scripts without spaces: each is a token."""
+_TOKEN = re.compile(f"\\n|[{_DENSE}]|(?:[^\\W{_DENSE}]|_)+(?:'[^\\W{_DENSE}]+)*|\\S")
+_STOPS = frozenset(",.;:!?…)-–—\n~")
+_PAUSES = frozenset(",;!….–—\n")
+
+
+def _is_emoji(sign: str) -> bool:
+    return "\u2600" <= sign <= "\u27bf" or sign >= "\U0001f000" or sign == "\ufe0f"
+
+
+def _is_pause(token: str) -> bool:
+    return token in _STOPS or token in _MORE_PAUSES or _is_emoji(token)
+
+
+_MORE_PAUSES = frozenset("(*_'\"")
 
 
 @cache
 def _rules() -> _Rules:
     return _Rules()
-
-
-@cache
-def _of_language(lang: str, row: str) -> re.Pattern[str]:
-    return re.compile(_union([(lang, phrase) for phrase in getattr(LANGUAGES[lang], row)]))
 
 
 def own_words(text: str, answer: str = "") -> str:
@@ -184,19 +195,24 @@ def own_words(text: str, answer: str = "") -> str:
 
 def _is_copied(line: str, answer: str) -> bool:
     line = line.strip()
-    return len(line) >= _COPIED and line in answer
+    return len(line) >= (_COPIED if line.isascii() else _COPIED // 2) and line in answer
 
 
 @dataclass(slots=True)
 class _Opening:
-    """What stands before the point of a message."""
+    """What stands before the point of a message; the languages in which it does."""
 
     at: int = 0
-    thanks: str = ""
-    praise: str = ""
-    no: str = ""
+    thanks: tuple[str, ...] = ()
+    praise: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
     led: bool = False
     contrast: bool = False
+    polite: bool = False
+    paused: bool = False
+    """There was more than a space before this place."""
+    here: _Found = field(default_factory=dict)
+    """What stands where the opening ends."""
 
 
 def read_text(text: str, answer: str = "") -> TextReading:
@@ -207,96 +223,117 @@ def read_text(text: str, answer: str = "") -> TextReading:
     >>> read_text("No problem, go on."), read_text("Great, thanks for nothing.").undecided
     (TextReading(kind=None, confidence=0.0, language='', undecided=False), True)
     """
-    if text.lstrip()[:1] in {"{", "[", "<"}:
+    if not _rules().begin(text):
         return NOTHING
-    words = fold(own_words(text, answer)).strip()
-    if not words:
-        return NOTHING
-    if _DOWN.match(words):
-        return TextReading(SignalKind.CORRECTION, _SURE)
-    rules = _rules()
-    opening = _opening(rules, words)
-    softened = _SOFTENED if opening.thanks or opening.praise else 0.0
-    if rules.begins(words, opening.at):
-        for row, sure in (("wrong", _SURE), ("again", _LIKELY)):
-            if found := rules.at(row, words, opening.at):
-                confidence = round(sure - softened, 6)
-                return TextReading(SignalKind.CORRECTION, confidence, _language(row, found[0]))
-    if opening.no:
-        return _contradiction(rules, opening, words, answer)
-    if opening.thanks or opening.praise:
-        return _gratitude(rules, opening, words[opening.at :])
-    return TextReading(SignalKind.THANKS, _PRAISED) if _only_up(words) else NOTHING
+    tokens = _TOKEN.findall(fold(own_words(text, answer)))
+    seen = _opening(_rules(), tokens)
+    softened = _SOFTENED if seen.thanks or seen.praise else 0.0
+    for row, sure in (("wrong", _SURE), ("again", _LIKELY)):
+        if row in seen.here:
+            confidence = round(sure - softened, 6)
+            return TextReading(SignalKind.CORRECTION, confidence, seen.here[row][1][0])
+    if seen.no:
+        return _contradiction(seen, answer)
+    if seen.thanks or seen.praise:
+        return _gratitude(_rules(), seen, tokens)
+    return _gesture(tokens)
 
 
-def _opening(rules: _Rules, words: str) -> _Opening:
+def _opening(rules: _Rules, tokens: Sequence[str]) -> _Opening:
     """Step over what says nothing yet, and note what it was."""
     seen = _Opening()
-    while rules.begins(words, seen.at):
-        found = _step(rules, words, seen)
-        if found is None:
-            break
-        gap = _GAP.match(words, found.end())
-        seen.at = gap.end() if gap else found.end()
-        if seen.thanks and rules.at("mocking", words, seen.at):
+    while True:
+        seen.here = here = rules.at(tokens, seen.at)
+        if seen.no and ("no_innocent" in here or _goes_nowhere(rules, tokens, seen)):
+            seen.polite = True
+            return seen
+        if seen.thanks and "mocking" in here:
             seen.contrast = True
-            break
-    return seen
+            return seen
+        end = _step(rules, tokens, seen) if here else None
+        if end is None:
+            return seen
+        seen.at = end
+        while seen.at < len(tokens) and _is_pause(tokens[seen.at]):
+            seen.at += 1
+        seen.paused = seen.at > end
 
 
-def _step(rules: _Rules, words: str, seen: _Opening) -> re.Match[str] | None:
-    """What stands here, if it is no more than an opening."""
-    at = seen.at
-    if seen.thanks and (found := rules.at("thanks_for", words, at)):
-        return found
-    if (found := rules.at("thanks", words, at)) and not rules.at("thanks_not", words, at):
-        seen.thanks = seen.thanks or found[0]
-        return found
-    if found := rules.at("no", words, at):
-        seen.no = seen.no or found[0]
-        return found
-    if (seen.thanks or seen.praise or seen.led) and (found := rules.at("contrast", words, at)):
+def _step(rules: _Rules, tokens: Sequence[str], seen: _Opening) -> int | None:
+    """Where that ends which stands here, if it is no more than an opening."""
+    here = seen.here
+    if seen.thanks and not (seen.paused or seen.contrast) and "thanks_for" in here:
+        return here["thanks_for"][0]
+    if "wrong" in here or "again" in here:
+        return None
+    if "thanks" in here and not _goes_nowhere(rules, tokens, seen):
+        seen.thanks = seen.thanks or here["thanks"][1]
+        return here["thanks"][0]
+    if "no" in here and _contradicts(rules, tokens, *here["no"]):
+        seen.no = seen.no or here["no"][1]
+        return here["no"][0]
+    if "contrast" in here and (seen.thanks or seen.praise or seen.led):
         seen.contrast = True
-        return found
-    if found := rules.at("lead", words, at):
+        return here["contrast"][0]
+    if "praise" in here:
+        seen.praise = seen.praise or here["praise"][1]
+        return here["praise"][0]
+    if "lead" in here:
         seen.led = True
-        return found
-    if (found := rules.at("praise", words, at)) and not rules.at("wrong", words, at):
-        seen.praise = seen.praise or found[0]
-        return found
+        return here["lead"][0]
     return None
 
 
-def _contradiction(rules: _Rules, opening: _Opening, words: str, answer: str) -> TextReading:
+def _goes_nowhere(rules: _Rules, tokens: Sequence[str], seen: _Opening) -> bool:
+    """Thanks for what is still to come, or a text about thanks."""
+    if "thanks" not in seen.here:
+        return False
+    end, langs = seen.here["thanks"]
+    comma = end < len(tokens) and tokens[end] == ","
+    return rules.follows(tokens, end + comma, "not_thanks", langs)
+
+
+def _contradicts(rules: _Rules, tokens: Sequence[str], end: int, langs: Sequence[str]) -> bool:
+    """Does what follows a "no" make it one, and not the beginning of "no one" or "No. 5"?"""
+    if end == len(tokens) or _is_emoji(tokens[end]):
+        return True
+    if tokens[end] in _PAUSES:
+        return not (end + 1 < len(tokens) and tokens[end] == "." and tokens[end + 1][0].isdigit())
+    return rules.follows(tokens, end, "no_goes_on", langs)
+
+
+def _contradiction(seen: _Opening, answer: str) -> TextReading:
     """A "no" without more: an answer to a question and a polite refusal contradict nothing."""
     asked = _QUESTION.search(answer[-400:].rstrip()) is not None
-    polite = any(rules.at(row, words, opening.at) for row in ("no_innocent", "thanks_not"))
-    if asked or polite or opening.thanks or opening.praise:
+    if asked or seen.polite or seen.thanks or seen.praise:
         return NOTHING
-    return TextReading(SignalKind.CORRECTION, _LIKELY, _language("no", opening.no))
+    return TextReading(SignalKind.CORRECTION, _LIKELY, seen.no[0])
 
 
-def _gratitude(rules: _Rules, opening: _Opening, rest: str) -> TextReading:
-    trouble = opening.contrast or rules.trouble.search(rest)
-    language = _language("thanks", opening.thanks) or _language("praise", opening.praise)
-    if not opening.thanks:
+def _gratitude(rules: _Rules, seen: _Opening, tokens: Sequence[str]) -> TextReading:
+    rest = tokens[seen.at :]
+    trouble = seen.contrast or _is_troubled(rules, rest)
+    if not seen.thanks:
         if not rest:
-            return TextReading(SignalKind.THANKS, _PRAISED, language)
+            return TextReading(SignalKind.THANKS, _PRAISED, seen.praise[0])
         return UNDECIDED if trouble else NOTHING
-    if trouble or len(rest) > _LETTER or rest.startswith(_HOLE):
+    if trouble or sum(map(len, rest)) > _LETTER or rest[:1] == [_HOLE]:
         return UNDECIDED
-    return TextReading(SignalKind.THANKS, _POLITE if rest else _THANKED, language)
+    return TextReading(SignalKind.THANKS, _POLITE if rest else _THANKED, seen.thanks[0])
 
 
-def _only_up(words: str) -> bool:
-    return _UP.match(words) is not None and _GAP.fullmatch(words) is not None
+def _is_troubled(rules: _Rules, rest: Sequence[str]) -> bool:
+    if any(token.endswith("n't") for token in rest) or list(rest[-2:]) == ["/", "s"]:
+        return True
+    return any("trouble" in rules.at(rest, place) for place in range(len(rest)))
 
 
-def _language(row: str, found: str) -> str:
-    """The first language of the tables whose words these are."""
-    if not found:
-        return ""
-    return next((lang for lang in LANGUAGES if _of_language(lang, row).fullmatch(found)), "")
+def _gesture(tokens: Sequence[str]) -> TextReading:
+    """A message of nothing but signs."""
+    if "👎" in tokens[:1]:
+        return TextReading(SignalKind.CORRECTION, _SURE)
+    thumbs = tokens[:1] and tokens[0] in _UP and all(map(_is_pause, tokens))
+    return TextReading(SignalKind.THANKS, _PRAISED) if thumbs else NOTHING
 
 
 def request_of(text: str) -> str:

@@ -188,6 +188,7 @@ class Chat:
         elif outcome == "answered":
             episode.gap = True
         elif outcome != "refused":
+            self._recorder.catch_up()  # what was answered before comes before this
             episode.failed = bytes(asked.messages)
             episode.cancelled = outcome == "cancelled"
             episode.failures += not episode.cancelled

@@ -135,7 +135,7 @@ def implicit_signals(trajectory: Trajectory) -> ImplicitSignals:
     """What the user's turns show, and how it ended."""
     found: list[ImplicitSignal] = []
     undecided: int | None = None
-    requests = _requests(trajectory)
+    requests: Mapping[str, tuple[int, int]] | None = None
     for before, turn in pairwise(trajectory.turns):
         if turn.observation.type != "user_message":
             continue
@@ -143,7 +143,9 @@ def implicit_signals(trajectory: Trajectory) -> ImplicitSignals:
         if not text or (not answer and text == user_text(before)):
             continue  # the recorder shows the same message with every step
         reading = read_text(text, answer_text(before))
-        if reading.kind is None and answer and _asks_again(text, requests, turn):
+        if requests is None and reading.kind is None and answer:
+            requests = _requests(trajectory)
+        if reading.kind is None and answer and _asks_again(text, requests or {}, turn):
             found.append(ImplicitSignal(SignalKind.REPEAT, _REPEATED, turn.turn_id))
             undecided = None
         elif reading.kind is not None:

@@ -31,6 +31,7 @@ from upswing.reward.implicit_phrases import GO_ON, LANGUAGES, Phrases
 LONGEST = 240
 """Characters of a message that are read: an opinion stands at its beginning."""
 _GLANCE = 40
+_REQUEST = 4_000
 _LETTER = 160
 """Characters behind thanks beyond which it may be a letter that somebody pasted."""
 _COPIED = 20
@@ -342,7 +343,7 @@ def request_of(text: str) -> str:
     >>> request_of("Sort the LIST!") == request_of("sort the list"), request_of("Go on.")
     (True, '')
     """
-    plain = " ".join(fold(text[:10_000]).split()).strip(" .,;:!?…")
-    spaced = len(plain.split()) >= 2 and len(plain) >= 8
-    long_enough = spaced or (not plain.isascii() and len(plain) >= 5)
-    return plain if long_enough and plain not in GO_ON else ""
+    words = text[:_REQUEST].casefold().split()
+    plain = " ".join(words).strip(" .,;:!?…。！？")
+    long_enough = (len(words) >= 2 and len(plain) >= 8) or (len(plain) >= 5 and not plain.isascii())
+    return plain if long_enough and (len(plain) > _GLANCE or fold(plain) not in GO_ON) else ""

@@ -14,7 +14,8 @@ A message is read from its beginning, word by word, until it turns to something 
 | thanks at the head of a long text, perhaps a letter   | undecided                    |            |
 
 In front of a correction may stand what softens it ("thanks, but", "hm, sorry"): it costs 0.1. Code, quotations
-and lines of the assistant's answer are nobody's opinion, and a message that begins with them says nothing.
+and lines of the assistant's answer are nobody's opinion: whole lines of them are passed over, and a sentence that
+begins with a quotation says nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from upswing.reward.implicit_phrases import GO_ON, LANGUAGES, Phrases
 
 LONGEST = 240
 """Characters of a message that are read: an opinion stands at its beginning."""
+_QUOTING = 4_000
+"""Characters that are looked through where a message begins with what others wrote."""
 _GLANCE = 40
+_MARGINS = frozenset("`~>| \t")
 _REQUEST = 4_000
 _LETTER = 160
 """Characters behind thanks beyond which it may be a letter that somebody pasted."""
@@ -40,13 +44,16 @@ _HOLE = "\ufffc"
 _SURE, _LIKELY, _POLITE, _PRAISED, _SOFTENED = 0.9, 0.7, 0.6, 0.5, 0.1
 _THANKED = 0.8
 
-_STRANGE = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]+`|^[ \t]*(?:>|\|).*$|^(?: {4,}|\t).*$"
-    r"|\"[^\"\n]+\"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|»[^«\n]+«|「[^」\n]+」|『[^』\n]+』|(?<!\w)[‘'][^'’\n]+['’](?!\w)"
-    r"|https?://\S+",
+_FOREIGN_LINES = re.compile(
+    r"```.*?(?:```[ \t]*\n?|\Z)|~~~.*?(?:~~~[ \t]*\n?|\Z)|^(?:[ \t]*[>|]| {4,}|\t)[^\n]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""Code, quoted lines, quotations, addresses."""
+"""Code and quoted lines: what stands below them is the writer's again."""
+_QUOTED = re.compile(
+    r"`[^`\n]+`|\"[^\"\n]+\"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|»[^«\n]+«|「[^」\n]+」|『[^』\n]+』"
+    r"|(?<!\w)[‘'][^'’\n]+['’](?!\w)|https?://\S+"
+)
+"""In the middle of a sentence: it leaves a hole."""
 _MAYBE_STRANGE = re.compile("[`\"“„«»「『'‘>|~/\t]|    ")
 _MARK = re.compile("[\u0300-\u036f]")
 _SPACES = re.compile(r"[ \t\f\v\u00a0\u3000]{2,}|[\t\f\v\u00a0\u3000]")
@@ -93,7 +100,7 @@ def spellings(phrase: str, *, stops: bool = False) -> list[str]:
     """Every way to write a phrase of the tables; the full stop that says how it ends is kept with `stops`.
 
     >>> spellings("{|please }try {it|this} again.")[:3]
-    ['try it again', 'please try it again', 'try this again']
+    ['try it again', 'try this again', 'please try it again']
     """
     inner = _INNERMOST.search(phrase)
     if inner is None:
@@ -183,15 +190,16 @@ def _rules() -> _Rules:
 
 
 def own_words(text: str, answer: str = "") -> str:
-    r"""What of a message its writer says: code, quotations and lines of `answer` leave a hole.
+    r"""What of a message its writer says, without code, quotations and lines of `answer`.
 
-    >>> own_words("> No, that is wrong.\nWhat does it mean?").split("\n")[1]
+    >>> own_words("> No, that is wrong.\nWhat does it mean?")
     'What does it mean?'
     """
-    text = text[:LONGEST]
     if answer:
-        text = "\n".join(_HOLE if _is_copied(line, answer) else line for line in text.split("\n"))
-    return _STRANGE.sub(_HOLE, text) if _MAYBE_STRANGE.search(text) else text
+        text = "\n".join(line for line in text.split("\n") if not _is_copied(line, answer))
+    if not _MAYBE_STRANGE.search(text):
+        return text
+    return _QUOTED.sub(_HOLE, _FOREIGN_LINES.sub("", text))
 
 
 def _is_copied(line: str, answer: str) -> bool:
@@ -224,9 +232,12 @@ def read_text(text: str, answer: str = "") -> TextReading:
     >>> read_text("No problem, go on."), read_text("Great, thanks for nothing.").undecided
     (TextReading(kind=None, confidence=0.0, language='', undecided=False), True)
     """
-    if not _rules().begin(text):
+    first = text[:LONGEST].lstrip("\n").split("\n", 1)
+    foreign = len(first) > 1 and (first[0][:1] in _MARGINS or _is_copied(first[0], answer))
+    if not foreign and not _rules().begin(text):
         return NOTHING
-    tokens = _TOKEN.findall(fold(own_words(text, answer)))
+    own = own_words(text[: _QUOTING if foreign else LONGEST], answer).strip()
+    tokens = _TOKEN.findall(fold(own[:LONGEST]))
     seen = _opening(_rules(), tokens)
     softened = _SOFTENED if seen.thanks or seen.praise else 0.0
     for row, sure in (("wrong", _SURE), ("again", _LIKELY)):

@@ -141,6 +141,15 @@ def test_code_quotations_and_copied_lines_are_nobodys_opinion(lang):
         assert read_text(f"{said}\n{NEXT[lang]}", f"Well. {said}").kind is None, said
 
 
+@languages
+def test_below_what_it_quotes_a_message_is_its_writers_own(lang):
+    answer = f"Well. {TAILS[lang]}, {NEXT[lang]}, {TAILS[lang]}."
+    for phrase in ways(lang, "wrong")[:15]:
+        for quoted in (f"> {answer}", f"```\n{answer}\n```", f"    {answer}", answer):
+            read = read_text(f"{quoted}\n\n{phrase}{stop(lang)}", answer)
+            assert read.kind is CORRECTION, (quoted, phrase)
+
+
 INNOCENT = [
     "No problem, take your time", "No worries, go on", "No one has seen it", "No need to hurry", "No. 5 is the one that I want",
     "no: 5", "Nobody asked for it", "Notice the new file", "Not a problem at all", "No further questions", "Nothing else for now",

@@ -12,10 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
 from tests.storms import Trials, lines, storm_of
 from tests.support import Client, Process
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")  # how long a case takes says how busy the machine is
 
 
 def pytest_collection_modifyitems(items):

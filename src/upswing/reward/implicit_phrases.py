@@ -1,7 +1,7 @@
 """With which words do people thank, contradict, and soften what they say? Ten languages, as data.
 
 Phrases are written as people write them, accents and all; reading folds both sides alike. `{a|b}` stands for
-either, `{|a}` for perhaps. A phrase that ends with a full stop stands alone: punctuation or the end of the
+either, `{|a}` for perhaps, `_` for any one word. A phrase that ends with a full stop stands alone: punctuation or the end of the
 message follows it. So "wrong." finds "Wrong, look again" and not "Wrong cells are marked red".
 
 | row          | what it holds                                                                          |
@@ -55,11 +55,14 @@ LANGUAGES: dict[str, Phrases] = {
             "you {|have |completely |still }{forgot|missed|misunderstood|ignored|misread}",
             "you {didn't|did not} {do|answer|read|follow|listen|understand}",
             "{|it |this |that |your {code|answer|fix|solution|version} }{|still }{doesn't|doesnt|does not|didn't|did not} {work|help|compile|run}",
+            "{it|this|that}{'s|s| is} {|still }not working", "{|it's |it is |that's }{|still |again }the same {error|problem|result|mistake}", "{|still }same {error|problem|mistake}.",
             "{|it |this |that |it's |it is |that's }still {wrong|broken|fails|failing|failed|crashes|not|doesn't|does not|isn't|is not}",
         ),
         again=(
-            "i {asked for|asked you|meant|said not|said to|said that|said it|told you}", "as i {said|asked|wrote}",
-            "{|please |let's }try {|it |this |that }again", "{|please }do {it|this|that} again", "{once |}again{ please|.}",
+            "i {asked for|asked you|meant {the|a|an|that|this|it|in|with|only|not|my|your|for|on|by|column}|wanted {a|an|the|it|only}|said not|said to|said that|said it|told you}", "as i {said|asked|wrote}",
+            "{|please |let's }try {|it |this |that }again{.| please}", "{|please }do {it|this|that} again{.| please}", "{once |}again{ please|.}",
+            "{the|your|this|that|these|those} _ {is|was|are|were} {|still |also |just }{wrong|incorrect|broken|missing|not right|not correct|not working}", "{the|your|this|that} _ {still |}{doesn't|does not|didn't|did not} {work|compile|run|help}",
+            "you {got|have|did|put|made} {|_ |_ _ |_ _ _ }wrong", "you {|still |again }{didn't|did not|haven't|have not|left out|skipped|broke|changed}", "i {still |}{get|got} {|_ }{error|errors}",
             "{re|un}do {it|this|that|everything|your}", "{re|un}do.", "please {fix|correct} {it|this|that|your}",
         ),
         no=("no", "nope", "nah"),
@@ -69,14 +72,14 @@ LANGUAGES: dict[str, Phrases] = {
             "i{'m| am|m} {good|fine|done|ok|okay|happy|all set}", "nothing {else|more}", "all good", "never mind",
             "{|it's |it is |that's }{no problem|not necessary|not needed|not a problem}", "you {did|are|were} {great|fine|right|good}", "need", "worries",
         ),
-        thanks=("thanks", "thank you", "thank u", "thx", "many thanks", "cheers.", "tysm.", "ty."),
+        thanks=("thanks", "thank you", "thank u", "thx", "many thanks", "cheers{.| mate}", "tysm.", "ty.", "much appreciated", "{|i }appreciate it"),
         thanks_for=(
             "so much", "very much", "a {lot|bunch|ton|million}", "again", "{|for }{|all |your |the }{help|helping|quick {help|answer|reply}|explanation|explaining}",
             "for {that|this|everything}", "everyone", "buddy", "mate", "you {rock|are great}",
         ),
         not_thanks=("in advance", "to", "but no thanks", "giving", "card", "cards", "note", "notes", "letter", "email", "message", "page", "in {french|german|spanish|chinese|japanese|italian|russian}"),
         mocking=("for {nothing|wasting|breaking|ruining|deleting|losing}", "a lot for {nothing|breaking|wasting}"),
-        praise=("{that's |it's |this is |}perfect", "{great|awesome|excellent|brilliant|wonderful|amazing|fantastic|nice|cool|super}", "{|that |it |this |now it }{works|worked}{| now| great| fine| perfectly}", "{well|nicely} done", "good {job|work}", "exactly"),
+        praise=("{that's |it's |this is |}perfect", "{great|awesome|excellent|brilliant|wonderful|amazing|fantastic|nice|cool|super}", "{|that |it |this |now it }{works|worked}{| now| great| fine| perfectly}", "{well|nicely} done", "{|that |this |it }{fixed|solved|did} {it|the {trick|problem|issue}}", "you{'re| are} {the best|awesome|amazing}", "good {job|work}", "exactly"),
         lead=("{oh|wow|ok|okay|hm|hmm|hmmm|um|uh|ah|well|sorry|hey|yes|yeah|yep|right|please|so|and|actually|wait|listen|look}",),
         contrast=("but", "however", "though", "except", "only", "yet"),
         trouble=("{wrong|incorrect|error|errors|broken|broke|breaks|fail|fails|failed|failing|failure|crash|crashes|crashed|bug|bugs|useless|worse|worst|still|deleted|lost|never|nothing|not|no|cannot|can't|doesn't|didn't|don't|isn't|wasn't|won't|terrible|garbage|unfortunately|disaster}",),
@@ -89,7 +92,7 @@ LANGUAGES: dict[str, Phrases] = {
             "{das|es} {funktioniert|geht|klappt|läuft} {|so |leider |immer noch |noch |noch immer }nicht", "{funktioniert|geht|klappt} {|so |leider |immer noch |noch }nicht",
             "{immer noch|noch immer|weiterhin} {falsch|kaputt|nicht|ein fehler|derselbe fehler}",
         ),
-        again=("ich {meinte|habe gesagt|sagte doch|hatte gesagt|wollte doch}", "{|bitte |versuch es |versuche es |versuchs |mach es |mach das }{noch mal|nochmal|noch einmal|erneut}", "bitte {korrigiere|korrigier|berichtige}", "mach das rückgängig"),
+        again=("ich {meinte|habe gesagt|sagte doch|hatte gesagt|wollte doch}", "{|bitte |versuch es |versuche es |versuchs |mach es |mach das }{noch mal|nochmal|noch einmal|erneut}", "du hast {_ |_ _ |_ _ _ }{vergessen|übersehen|falsch|ignoriert|weggelassen}", "{der|die|das|dein|deine|diese|dieser} _ {ist|sind|war|waren} {|immer noch |leider |noch }{falsch|kaputt|nicht richtig|nicht korrekt}", "{der|die|das|dein|deine} _ {funktioniert|geht|läuft|stimmt} {|immer noch |leider }nicht", "{|immer noch |wieder }{derselbe|der gleiche} fehler", "bitte {korrigiere|korrigier|berichtige}", "mach das rückgängig"),
         no=("nein", "nee", "nein nein"),
         no_goes_on=("das", "es", "du", "ich", "nicht", "so", "bitte"),
         no_innocent=("das {ist alles|war alles|reicht|passt|ist gut|ist ok|ist okay|ist in ordnung|stimmt so|war's}", "{alles|schon} {gut|klar|okay|in ordnung}", "nichts weiter", "mehr nicht", "nicht nötig", "ich bin {fertig|zufrieden}", "kein problem"),
@@ -108,7 +111,7 @@ LANGUAGES: dict[str, Phrases] = {
             "ce {n'est|n'était} {pas|toujours pas} {ça|ce que|juste|correct|bon|exact}", "{faux|incorrect}.", "pas {ce que j'ai|exactement|tout à fait}", "{tu as|vous avez|t'as} {|encore |mal }{oublié|compris|ignoré|raté|mal compris}",
             "{|ça |cela |il }{ne |}{marche|fonctionne} {pas|toujours pas}", "toujours {faux|pas|la même erreur|une erreur|cassé}",
         ),
-        again=("je {voulais dire|vous ai demandé|t'ai demandé|parlais de|n'ai pas demandé}", "j'ai {demandé|dit}", "{|s'il te plaît |s'il vous plaît }{réessaie|réessayez|recommence|recommencez|refais|refaites|corrige|corrigez}", "{encore une fois|essaie encore|essayez encore}."),
+        again=("je {voulais dire|vous ai demandé|t'ai demandé|parlais de|n'ai pas demandé}", "{tu t'es|vous vous êtes} {trompé|trompée|trompés}", "{tu as|vous avez} {_ |_ _ }{oublié|ignoré|raté}", "{le|la|les|ta|ton|votre|cette|ce} _ {est|sont} {|toujours |encore }{faux|fausse|incorrect|incorrecte|cassé}", "{le|la|ton|votre} _ ne {marche|fonctionne} pas", "{|toujours |encore }la même erreur", "j'ai {demandé|dit}", "{|s'il te plaît |s'il vous plaît }{réessaie|réessayez|recommence|recommencez|refais|refaites|corrige|corrigez}", "{encore une fois|essaie encore|essayez encore}."),
         no=("non", "nan"),
         no_goes_on=("ce", "c'est", "tu", "vous", "je", "pas", "ça", "il"),
         no_innocent=("{c'est|ce sera|ça sera} {bon|tout|parfait|bien|ok}", "ça {va|ira|suffit}", "rien d'autre", "pas {de problème|besoin|de souci|nécessaire}", "tout va bien"),
@@ -126,7 +129,7 @@ LANGUAGES: dict[str, Phrases] = {
             "{|eso |esto }{está|es|estaba} {mal|incorrecto|equivocado|erróneo}", "{|eso |esto |así }no {es|era} {correcto|eso|lo que|así|cierto}", "{|eso |esto |aún |todavía |sigue }{no funciona|no funcionó|sin funcionar|no sirve|no compila}",
             "{incorrecto|equivocado|mal}.", "te {|has }{olvidaste|olvidado|equivocaste|equivocado|faltó}", "{has|me has} {olvidado|ignorado|entendido mal|malinterpretado}", "no {es lo que|entendiste|has entendido|me has entendido|leíste}", "sigue {mal|fallando|igual|roto|dando error}", "{todavía|aún} {está mal|falla|no}",
         ),
-        again=("{quise|quería} decir", "{te |}{pedí|dije|he pedido|había pedido} {que|un|una|el|la|otra}", "{|por favor }{inténtalo|inténtelo|hazlo|intenta} {de nuevo|otra vez}", "{otra vez|de nuevo}.", "{corrige|corrígelo|corríjalo|deshazlo|rehazlo}"),
+        again=("{quise|quería} decir", "{te |}{pedí|dije|he pedido|había pedido} {que|un|una|el|la|otra}", "{|por favor }{inténtalo|inténtelo|hazlo|intenta} {de nuevo|otra vez}", "{el|la|tu|esta|este} _ {está|es|sigue} {|siendo }{mal|incorrecto|incorrecta|roto|rota}", "{el|la|tu|este} _ {|todavía |sigue }{no funciona|sin funcionar|no compila}", "{el|la} mismo error", "{has|te has} {_ |_ _ }{olvidado|ignorado|equivocado}", "{otra vez|de nuevo}.", "{corrige|corrígelo|corríjalo|deshazlo|rehazlo}"),
         no=("no",),
         no_goes_on=("eso", "esto", "así no", "yo"),
         no_innocent=("{eso|con eso|así} {es todo|está bien|basta|es suficiente}", "{está|todo} bien", "nada más", "hace falta", "hay {problema|de qué}", "te preocupes", "es necesario", "eso sería todo"),
@@ -143,7 +146,7 @@ LANGUAGES: dict[str, Phrases] = {
         wrong=(
             "{|isso |isto |ainda }{está|é|estava} {errado|incorreto|errada|mal}", "{|isso |isto |ainda |assim |continua }não {está {certo|correto|funcionando|a funcionar}|é {isso|o que|bem isso|assim}|funciona|funcionou|era {isso|o que}|compila}", "{errado|incorreto}.", "você {|se }{esqueceu|ignorou|errou|entendeu errado|não entendeu|não leu}", "{continua|ainda está} {errado|falhando|quebrado|dando erro|a falhar}",
         ),
-        again=("{eu |}{quis dizer|queria dizer|pedi {que|um|uma|para|o|a}|disse que}", "{|por favor }{tente|tenta|faça|faz} {novamente|de novo|outra vez}", "{de novo|outra vez|novamente}.", "{corrija|corrige|refaça|desfaça} {isso|isto|o|a}"),
+        again=("{eu |}{quis dizer|queria dizer|pedi {que|um|uma|para|o|a}|disse que}", "{|por favor }{tente|tenta|faça|faz} {novamente|de novo|outra vez}", "{o|a|seu|sua|este|esta} _ {está|é|continua} {errado|errada|incorreto|incorreta|quebrado}", "{o|a|seu|sua} _ {|ainda }não {funciona|compila|está certo}", "o mesmo erro", "você {_ |_ _ }{esqueceu|ignorou|errou}", "{de novo|outra vez|novamente}.", "{corrija|corrige|refaça|desfaça} {isso|isto|o|a}"),
         no=("não", "nao"),
         no_goes_on=("isso", "isto", "é", "você", "eu"),
         no_innocent=("{é só isso|isso é tudo|só isso|era só isso|está {bom|ótimo|bem}|tudo {bem|certo}|tá bom}", "nada mais", "precisa", "há problema", "tem problema", "se preocupe"),
@@ -160,7 +163,7 @@ LANGUAGES: dict[str, Phrases] = {
         wrong=(
             "{|questo |ancora }{è|era} {|ancora }{sbagliato|errato|scorretto|sbagliata}", "{|questo |così |ancora }non {è {giusto|corretto|quello che|quello|così|ciò che}|era quello che|funziona|ha funzionato|va bene|compila}", "{sbagliato|errato}.", "{hai|ti sei} {dimenticato|ignorato|saltato|sbagliato|frainteso|capito male}", "non hai {capito|letto|fatto|seguito}", "{continua a|ancora} non", "ancora {sbagliato|rotto|un errore|lo stesso errore}",
         ),
-        again=("{intendevo|volevo} {dire|un|una|il|la|che}", "{ti |}{avevo|ho} {chiesto|detto}", "{|per favore }{riprova|rifallo|rifai|ritenta|correggi|correggilo|annulla}", "{di nuovo|ancora una volta|un'altra volta}."),
+        again=("{intendevo|volevo} {dire|un|una|il|la|che}", "{ti |}{avevo|ho} {chiesto|detto}", "{|per favore }{riprova|rifallo|rifai|ritenta|correggi|correggilo|annulla}", "{il|la|lo|il tuo|la tua|questo|questa} _ è {|ancora }{sbagliato|sbagliata|errato|errata|rotto}", "{il|la|lo} _ {|ancora }non funziona", "{|ancora |sempre }lo stesso errore", "hai {_ |_ _ }{dimenticato|ignorato|sbagliato}", "{di nuovo|ancora una volta|un'altra volta}."),
         no=("no",),
         no_goes_on=("non", "questo", "quello", "è", "hai", "così"),
         no_innocent=("{va bene|è tutto|basta così|a posto|tutto bene|tutto a posto|sono a posto}", "nient'altro", "serve", "problema", "c'è {problema|bisogno}", "ti preoccupare"),
@@ -177,7 +180,7 @@ LANGUAGES: dict[str, Phrases] = {
         wrong=(
             "{это|так} {|всё ещё |совсем |всё равно }{неправильно|неверно|не то|не так|ошибка|не верно|не правильно|не работает}", "{неправильно|неверно|не то|не так|ошибка}.", "не то{, что| что}", "ты {|меня |опять |снова }{забыл|пропустил|не понял|ошибся|проигнорировал|забыла}", "вы {|меня |опять |снова }{забыли|пропустили|не поняли|ошиблись|проигнорировали}", "{|всё ещё |всё равно |по-прежнему |опять |снова |до сих пор }{не работает|не помогло|не компилируется|та же ошибка|ошибка.}",
         ),
-        again=("я {имел в виду|имела в виду|просил|просила|говорил|сказал|хотел другое|спрашивал}", "{|пожалуйста |давай }{попробуй|попробуйте|сделай|сделайте} {ещё раз|снова|заново}", "{ещё раз|снова|заново}.", "{исправь|исправьте|переделай|переделайте|отмени}"),
+        again=("я {имел в виду|имела в виду|просил|просила|говорил|сказал|хотел другое|спрашивал}", "{|пожалуйста |давай }{попробуй|попробуйте|сделай|сделайте} {ещё раз|снова|заново}", "{код|ответ|результат|программа|скрипт|решение} {|всё ещё |опять |по-прежнему }{неверный|неправильный|неверно|неправильно|не работает|не компилируется}", "{|опять |снова |всё }{та же ошибка|тот же результат}", "{ещё раз|снова|заново}.", "{исправь|исправьте|переделай|переделайте|отмени}"),
         no=("нет", "не-а"),
         no_goes_on=("это", "не", "ты", "вы", "я", "так"),
         no_innocent=("это {всё|нормально|хорошо}", "{всё|больше} {хорошо|нормально|ничего|отлично|не нужно|не надо}", "ничего {больше|страшного}", "проблем", "не {нужно|надо}", "достаточно"),
@@ -194,7 +197,7 @@ LANGUAGES: dict[str, Phrases] = {
         wrong=(
             "{bu|o} {|hâlâ |hala }{yanlış|hatalı|doğru değil|istediğim değil|olmadı}", "{yanlış|hatalı|olmadı}.", "{|bu |hâlâ |hala |bu hâlâ |bu hala }{çalışmıyor|çalışmadı|doğru değil|yanlış.|hata veriyor}", "{istediğim|sorduğum|demek istediğim} bu değil", "{unuttun|unuttunuz|yanlış anladın|yanlış anladınız|beni anlamadın}",
         ),
-        again=("{demek istediğim|onu demedim|bunu demedim|sana {söyledim|dedim}}", "{|lütfen }{tekrar|yeniden|bir daha} {dene|deneyin|yap|yapın|yaz}", "{tekrar|yeniden|bir daha}.", "{|lütfen }{düzelt|düzeltin|geri al|geri alın}."),
+        again=("{demek istediğim|onu demedim|bunu demedim|sana {söyledim|dedim}}", "{|lütfen }{tekrar|yeniden|bir daha} {dene|deneyin|yap|yapın|yaz}", "{kod|cevap|sonuç|program|bu kod|bu cevap} {|hâlâ |hala }{yanlış|hatalı|çalışmıyor|doğru değil}", "{|hâlâ |hala |yine }aynı hata", "{tekrar|yeniden|bir daha}.", "{|lütfen }{düzelt|düzeltin|geri al|geri alın}."),
         no=("hayır", "yok"),
         no_goes_on=("bu", "o", "öyle", "ben", "sen"),
         no_innocent=("{bu kadar|hepsi bu|yeterli|böyle iyi|gerek yok|sorun değil|iyiyim|tamam}", "başka {bir şey|bir şey yok}", "sorun", "önemli değil"),

@@ -111,6 +111,8 @@ def spellings(phrase: str, *, stops: bool = False) -> list[str]:
 
 
 _INNERMOST = re.compile(r"\{([^{}]*)\}")
+_WILD = "_"
+"""Any one word."""
 _Found = dict[str, tuple[int, tuple[str, ...]]]
 """By row of the tables: where the longest phrase of it ends, and in which languages it is one."""
 
@@ -134,12 +136,12 @@ class _Rules:
         for lang, phrases in LANGUAGES.items():
             for row in fields(Phrases):
                 for phrase in getattr(phrases, row.name):
-                    for way in spellings(phrase, stops=True):
+                    for way in spellings(fold(phrase), stops=True):
                         self._add(row.name, lang, way)
 
     def _add(self, row: str, lang: str, way: str) -> None:
         node = self._root
-        for token in _TOKEN.findall(fold(way.rstrip("."))):
+        for token in _TOKEN.findall(way.rstrip(".")):
             node = node.next.setdefault(token, _Node())
         node.ends.append((row, lang, way.endswith(".")))
 
@@ -151,10 +153,14 @@ class _Rules:
     def at(self, tokens: Sequence[str], at: int) -> _Found:
         """What stands at this token."""
         found: _Found = {}
-        node: _Node | None = self._root
-        while at < len(tokens) and (node := node.next.get(tokens[at])) is not None:  # type: ignore[union-attr]
-            at += 1
-            for row, lang, alone in node.ends:
+        nodes = [self._root]
+        while nodes and at < len(tokens):
+            token = tokens[at]
+            reached = [each.next[token] for each in nodes if token in each.next]
+            if token.isalnum():
+                reached += [each.next[_WILD] for each in nodes if _WILD in each.next]
+            nodes, at = reached, at + 1
+            for row, lang, alone in (each for node in nodes for each in node.ends):
                 if not alone or at == len(tokens) or tokens[at] in _STOPS or _is_emoji(tokens[at]):
                     end, langs = found.get(row, (at, ()))
                     found[row] = (at, (*langs, lang) if end == at else (lang,))
@@ -187,6 +193,11 @@ _MORE_PAUSES = frozenset("(*_'\"")
 @cache
 def _rules() -> _Rules:
     return _Rules()
+
+
+def make_ready() -> None:
+    """Build the tree now, so that no message waits for it."""
+    _rules()
 
 
 def own_words(text: str, answer: str = "") -> str:

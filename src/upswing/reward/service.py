@@ -38,6 +38,7 @@ from upswing.reward.assess import FIRST_HOUR, LATE, Assessed, Memory, Rules, ass
 from upswing.reward.baseline import SIZE, Window
 from upswing.reward.code import python_code
 from upswing.reward.implicit import ImplicitSignals, shown_in
+from upswing.reward.implicit_text import make_ready
 from upswing.reward.influence import fair_mean
 from upswing.reward.metrics import RewardMetrics
 from upswing.reward.opinion import opinion, voiced
@@ -168,6 +169,7 @@ class Rewarder:
 
     async def run(self) -> None:
         """For ever; a store that is away is waited for."""
+        await asyncio.to_thread(make_ready)
         self.forget()
         while True:
             self._woken.clear()

@@ -29,7 +29,8 @@ languages = pytest.mark.parametrize("lang", LANGUAGES)
 
 def ways(lang, row):
     """Spellings of a row."""
-    found = sorted({way for phrase in getattr(LANGUAGES[lang], row) for way in spellings(phrase)})
+    phrases = getattr(LANGUAGES[lang], row)
+    found = sorted({way.replace("_", "xyz") for phrase in phrases for way in spellings(phrase)})
     return random.Random(lang).sample(found, min(MOST, len(found)))
 
 

@@ -96,6 +96,7 @@ def _rewards():
     from upswing.reward.baseline import Window
     from upswing.reward.completion import completion
     from upswing.reward.efficiency import efficiency
+    from upswing.reward.implicit import implicit_signals
     from upswing.reward.opinion import opinion
     from upswing.reward.quality import quality
     from upswing.reward.stats import Statistics, facts_of
@@ -113,11 +114,12 @@ def _rewards():
     def reward(raw):
         told = decode_trajectory(raw)
         facts = facts_of(told)
+        shown = implicit_signals(told)
         scores = {
-            "task_completion": completion(told),
+            "task_completion": completion(told, shown.complaints_before()),
             "efficiency": efficiency(told, seen.of(facts.domain, facts.complexity)),
             "code_quality": quality(told, None),
-            "user_feedback": opinion(()),
+            "user_feedback": opinion((), shown),
         }
         total = combine(scores, counted, windows)
         for term in total.terms:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
 from tests.storms import Trials, bounded, lines, storm_of
@@ -19,6 +20,9 @@ from tests.support import Client, Process
 from tests.transports import count_transports, forget, open_transports
 
 count_transports()
+
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")  # how long a case takes says how busy the machine is
 
 
 def pytest_addoption(parser):

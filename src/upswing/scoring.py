@@ -44,7 +44,7 @@ class Scoring:
         metrics = RewardMetrics(registry)
         self.rewards, self.outcomes = Rewards(store.database), Outcomes(store.database)
         self.rewarder = Rewarder(
-            store, self.rewards, _rules(config, surroundings), metrics, clock=clock,
+            store, self.rewards, rules_of(config, surroundings), metrics, clock=clock,
             published=published, crowded=crowded,
             lint=lint if config.lint else None, lint_seconds=config.lint_seconds, burial=burial,
             models=models,
@@ -74,7 +74,8 @@ def judge_of(config: JudgeConfig, surroundings: Surroundings) -> OpenAI | None:
     )  # fmt: skip
 
 
-def _rules(config: RewardConfig, surroundings: Surroundings) -> Rules:
+def rules_of(config: RewardConfig, surroundings: Surroundings) -> Rules:
+    """How rewards are made here, or `Misuse` about a weight that cannot be."""
     loaded = load_plugins(entry_points(group=PLUGINS))
     for sentence in loaded.refused:
         log.warning("%s", sentence, extra={"action": "plugin_refused"})

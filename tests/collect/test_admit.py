@@ -86,6 +86,17 @@ def test_what_is_out_of_order_is_refused_by_name(document, reason):
     assert refused(document) is reason
 
 
+@given(st.integers(0, 2), st.sampled_from("[{"), st.integers(1))
+def test_what_was_cut_off_is_malformed_whatever_it_began_as(more, opens, at):
+    """Of a message that is not whole nobody knows the shape: neither a list's nor an object's."""
+    whole = (
+        raw([trajectory(session_id="Grüße")] * (more + 1)) if opens == "[" else raw(trajectory())
+    )
+    with pytest.raises(Rejected) as caught:
+        admit(whole[: 1 + at % (len(whole) - 1)], REDACTOR, LIMITS)
+    assert caught.value.reason is Reason.MALFORMED
+
+
 def test_size_and_depth_have_limits():
     assert refused(trajectory(), max_bytes=512) is Reason.TOO_LARGE
     nested = {}

@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from upswing.cli.client import ask
+from upswing.cli.training import read, remote
 from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.adapters.sql.database import Database
 
 
 def keys(arguments: argparse.Namespace) -> int:
     """List, make or revoke API keys."""
     if arguments.action == "list":
-        found = ask(arguments.data, "GET", "/v1/keys")["keys"]
+        found = ask(arguments.data, "GET", "/v1/keys")["keys"] if remote() else _keys(arguments)
         if arguments.json:
             print(json.dumps(found, indent=2))
         for key in [] if arguments.json else found:
@@ -38,6 +42,21 @@ def keys(arguments: argparse.Namespace) -> int:
         else f"{made['key']}\nThis is shown once; only its hash is kept."
     )
     return 0
+
+
+def _keys(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """From the store itself, so that it works when the loop does not run."""
+    import msgspec
+
+    from upswing.adapters.sql.keys import Keys
+    from upswing.http.operations import key_info
+
+    async def listed(database: Database) -> list[Any]:
+        table = Keys(database)
+        await table.load()
+        return [msgspec.to_builtins(key_info(key)) for key in table.list()]
+
+    return read(arguments.data, listed)
 
 
 def _user(arguments: argparse.Namespace, method: str, path: str) -> Any:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Awaitable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 from upswing.cli.client import ask, call
+from upswing.cli.training import read, remote
 from upswing.errors import Misuse, Rejected
+
+if TYPE_CHECKING:
+    from upswing.adapters.sql.database import Database
+    from upswing.ports import Buried
 
 _LINES_PER_REQUEST = 500
 _BYTES_PER_REQUEST = 16 * 1024 * 1024
@@ -121,7 +125,7 @@ def dead(arguments: argparse.Namespace) -> int:
         done = ask(arguments.data, "POST", f"{path}/replay")
         print(json.dumps(done) if arguments.json else f"{done['id']}: {done['result']}")
         return 0
-    letter = ask(arguments.data, "GET", path)
+    letter = ask(arguments.data, "GET", path) if remote() else _dead_letter(arguments)
     if arguments.json:
         print(json.dumps(letter, indent=2))
         return 0
@@ -130,32 +134,22 @@ def dead(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _dead_letter(arguments: argparse.Namespace) -> Any:
+    """As the loop's port shows it, from the store."""
+    import msgspec
+
+    from upswing.adapters.sql.store import SqlStore
+    from upswing.http.operations import dead_info
+
+    found = read(arguments.data, lambda db: SqlStore(db).dead_letter(arguments.id))
+    if found is None:
+        raise Misuse("There is no dead letter with this id; `upswing dead list` shows them.")
+    return msgspec.to_builtins(dead_info(found))
+
+
 def _list_dead(arguments: argparse.Namespace) -> int:
     """From the store itself, so that it works when the loop does not run."""
-    from upswing.adapters.sql.store import read_only
-    from upswing.config import read_surroundings
-
-    async def run() -> list[dict[str, Any]]:
-        store = read_only(arguments.data, read_surroundings(os.environ).database_url)
-        try:
-            found = await store.dead(reason=arguments.reason, limit=arguments.limit)
-        finally:
-            store.close()
-        return [
-            {
-                "dead_id": str(buried.letter.dead_id),
-                "timestamp": buried.letter.timestamp.astimezone(UTC).isoformat(),
-                "stage": buried.stage,
-                "subject": buried.letter.subject,
-                "reason": buried.letter.reason,
-                "detail": buried.letter.detail,
-                "deliveries": buried.letter.deliveries,
-                "replayed": _moment(buried.replayed),
-            }
-            for buried in found
-        ]
-
-    letters = asyncio.run(run())
+    letters = _dead_letters(arguments)
     if arguments.json:
         print(json.dumps(letters, indent=2))
         return 0
@@ -166,6 +160,34 @@ def _list_dead(arguments: argparse.Namespace) -> int:
     if not letters:
         print("No dead letters.")
     return 0
+
+
+def _dead_letters(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    if remote():
+        query = {
+            "limit": arguments.limit,
+            **({"reason": arguments.reason} if arguments.reason else {}),
+        }
+        told = ask(arguments.data, "GET", f"/v1/dead?{urlencode(query)}")["dead"]
+        return [_listed(each["letter"], each["stage"], each["replayed"]) for each in told]
+    import msgspec
+
+    from upswing.adapters.sql.store import SqlStore
+
+    def wanted(database: Database) -> Awaitable[list[Buried]]:
+        return SqlStore(database).dead(reason=arguments.reason, limit=arguments.limit)
+
+    found = read(arguments.data, wanted)
+    return [
+        _listed(msgspec.to_builtins(each.letter), each.stage, _moment(each.replayed))
+        for each in found
+    ]
+
+
+def _listed(letter: dict[str, Any], stage: str, replayed: str | None) -> dict[str, Any]:
+    """A dead letter in a line: all but what was sent."""
+    names = ("dead_id", "timestamp", "subject", "reason", "detail", "deliveries")
+    return {**{name: letter.get(name) for name in names}, "stage": stage, "replayed": replayed}
 
 
 def _moment(value: datetime | None) -> str | None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from upswing.adapters.options import Whole
 from upswing.cli.client import ask
 from upswing.errors import Misuse
+
+if TYPE_CHECKING:
+    from upswing.adapters.sql.database import Database
 
 WORDS = ("approve", "pause", "resume", "override")
 
@@ -77,7 +80,7 @@ def rollouts(arguments: argparse.Namespace) -> int:
 
     if arguments.action != "list":
         return _say(arguments, arguments.action)
-    found = ask(arguments.data, "GET", f"/v1/rollouts?limit={arguments.limit}")["rollouts"]
+    found = _rollouts(arguments)
     if arguments.json:
         print(json.dumps(found, indent=2))
         return 0
@@ -90,6 +93,28 @@ def rollouts(arguments: argparse.Namespace) -> int:
     if not found:
         print("No rollouts.")
     return 0
+
+
+def _rollouts(arguments: argparse.Namespace) -> Sequence[dict[str, Any]]:
+    """As the loop's port shows them; from the store, so that it works when the loop does not run."""
+    from upswing.cli.training import read, remote
+
+    if remote():
+        path = f"/v1/rollouts?limit={arguments.limit}"
+        found: list[dict[str, Any]] = ask(arguments.data, "GET", path)["rollouts"]
+        return found
+    from upswing.adapters.sql.rollouts import Rollouts
+    from upswing.deploy import told
+    from upswing.deploy.standing import decoded
+
+    async def listed(database: Database) -> Sequence[dict[str, Any]]:
+        rows = await Rollouts(database).history(arguments.limit)
+        sound = database.aside.sound(
+            "deploy", "rollouts", rows, decoded, key=lambda r: r.rollout_id
+        )
+        return told.rollouts(sound)
+
+    return read(arguments.data, listed)
 
 
 def rollback(arguments: argparse.Namespace) -> int:

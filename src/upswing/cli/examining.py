@@ -68,17 +68,27 @@ def environment(_: Case) -> str:
 
 
 def config(case: Case) -> str:
-    from upswing.deploy.policy import policy_of as deploy_policy
     from upswing.looking import make_redactor
+
+    settings, surroundings = case.decided()
+    check_config(settings, surroundings)
+    make_redactor(settings)
+    return f"The config is valid; {counted(len(settings.redact.rules), 'redaction rule')} of your own."  # fmt: skip
+
+
+def check_config(settings: Settings, surroundings: Surroundings) -> None:
+    """`Misuse` when a setting, or a variable that stands for one, cannot be meant so."""
+    from upswing.deploy.policy import policy_of as deploy_policy
+    from upswing.gateway.allowance import read_allowance
+    from upswing.scoring import rules_of
     from upswing.train.wish import check_knobs
     from upswing.trigger.policy import policy_of
 
-    settings, surroundings = case.decided()
     policy_of(settings, surroundings)
     deploy_policy(surroundings.deploy, settings.deploy)
     check_knobs(settings.train.recipe)
-    make_redactor(settings)
-    return f"The config is valid; {counted(len(settings.redact.rules), 'redaction rule')} of your own."  # fmt: skip
+    read_allowance(os.environ)
+    rules_of(settings.reward, surroundings)
 
 
 def extras(case: Case) -> str:

@@ -14,6 +14,7 @@ from upswing.cli.training import printable, read
 from upswing.contracts.steps import number
 from upswing.dataset.select import GROUPED, IMITATING
 from upswing.errors import Misuse
+from upswing.wording import counted
 
 if TYPE_CHECKING:
     from upswing.adapters.sql.database import Database, Row
@@ -267,7 +268,8 @@ def _validation(cycle: Cycle) -> list[str]:
 
 def _earned(earned: Earned) -> str:
     told = "" if earned.outcome is None else f", outcome {earned.outcome:.3f}"
-    return f"{earned.trajectories} trajectories, reward {earned.reward:.3f}{told}"
+    many = counted(earned.trajectories, "trajectory", "trajectories")
+    return f"{many}, reward {earned.reward:.3f}{told}"
 
 
 def draw(history: History, path: Path) -> None:

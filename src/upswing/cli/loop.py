@@ -66,17 +66,23 @@ def up(arguments: argparse.Namespace) -> int:
 
     progress = Progress(sys.stdout)
     progress.waits_for("the program to load")
+    from upswing.adapters.listening import bound
+    from upswing.cli.examining import check_config
     from upswing.config import read_settings, read_surroundings
     from upswing.http1.port import raise_open_files
     from upswing.logs import set_up_logging
+    from upswing.running import read_running
     from upswing.runtime import Address, Loop
 
     settings, surroundings = (
         read_settings(arguments.data, os.environ),
         read_surroundings(os.environ),
     )
+    check_config(settings, surroundings)
     if not arguments.no_gateway:
         check_can_serve(settings, surroundings)
+    if arguments.port and read_running(arguments.data) is None:
+        bound(arguments.host, arguments.port, "--port").close()
     loop = Loop(
         arguments.data, settings, surroundings,
         Address(

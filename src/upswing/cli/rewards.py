@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from upswing.cli.arguments import since as a_moment
 from upswing.cli.client import ask
+from upswing.cli.training import read, remote
 from upswing.errors import Misuse
 from upswing.wording import counted
 
@@ -142,7 +143,7 @@ def judge(arguments: argparse.Namespace) -> int:
         told = f"{counted(done['groups'], 'group')} will be asked about again within half a minute."
         print(json.dumps(done) if arguments.json else told)
         return 0
-    done = ask(arguments.data, "GET", "/v1/judgements")
+    done = ask(arguments.data, "GET", "/v1/judgements") if remote() else _verdicts(arguments)
     if arguments.json:
         print(json.dumps(done))
         return 0
@@ -154,6 +155,16 @@ def judge(arguments: argparse.Namespace) -> int:
     if not done["groups"]:
         print("No group was judged yet.")
     return 0
+
+
+def _verdicts(arguments: argparse.Namespace) -> dict[str, Any]:
+    """From the store itself, so that it works when the loop does not run."""
+    import msgspec
+
+    from upswing.adapters.sql.outcomes import Outcomes
+
+    groups = read(arguments.data, lambda db: Outcomes(db).verdicts())
+    return {"groups": [msgspec.to_builtins(each) for each in groups]}
 
 
 def outcomes(arguments: argparse.Namespace) -> int:

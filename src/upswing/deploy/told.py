@@ -53,6 +53,7 @@ def metrics(
     told = {
         **model(row, name, standing),
         "is_baseline": name == standing.baseline,
+        "degraded": False,
         **_requests(counts),
         "reward_mean": earned.mean,
         "reward_count": earned.count,

@@ -102,6 +102,8 @@ class Episode:
     chains: list[Chain] = field(default_factory=list)
     failed: bytes = b""
     """The messages of a request that got no answer: the same again is a second try."""
+    cancelled: bool = False
+    """Its client hung up on its last request."""
     failures: int = 0
     erred: bool = False
     """An error of its model is in the evidence: it has one voice there, however often it asks."""
@@ -184,7 +186,7 @@ class Book:
         if episode.ended:
             self.gaps += 1
             return
-        episode.failed = b""
+        episode.failed, episode.cancelled = b"", False
         name = heard.model.model_id
         if name not in episode.models:
             episode.models.append(name)

@@ -192,8 +192,10 @@ class Chat:
         elif outcome == "answered":
             episode.gap = True
         elif outcome != "refused":
+            self._recorder.catch_up()  # what was answered before comes before this
             episode.failed = bytes(asked.messages)
-            episode.failures += outcome != "cancelled"
+            episode.cancelled = outcome == "cancelled"
+            episode.failures += not episode.cancelled
 
     def _tell_apart(self, exchange: Exchange) -> None:
         """Conversations that open alike are known elsewhere by their first answers."""

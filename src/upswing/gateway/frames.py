@@ -63,7 +63,9 @@ class EpisodeFrame(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
     """Requests that the model failed to answer."""
     broken: bool = False
-    """Its last request got no answer."""
+    """Its last request got no answer, and it was not its client who hung up."""
+    cancelled: bool = False
+    """Its client hung up on the last request, and no other came."""
     step: str = ""
     """The shares when chance chose its model; empty where it did not."""
     by_user: bool = False

@@ -174,6 +174,7 @@ def _metadata(
             **({"switch": frame.switch} if frame.switch else {}),
             **({"unit": "user"} if frame.by_user else {}),
             **({"rewritten": True} if rewritten else {}),
+            **({"cancelled": True} if frame.cancelled else {}),
             **key_told(Sender(frame.key, many=frame.many)),
             "failures": frame.failures, "known_by": frame.source, "ended_by": frame.ended_by,
         },

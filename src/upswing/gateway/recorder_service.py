@@ -207,6 +207,7 @@ class Recorder:
 
     def _framed(self, episode: Episode, why: str) -> bytes:
         offset, sender = self._wall() - self._now(), sender_of(episode.principal)
+        left = episode.cancelled and why != "stop"  # else another request might have come
         models = {h.model.model_id: h.model for c in episode.chains for h in c.heard}
         chains = [
             ChainFrame(chain.heard[-1].body, [
@@ -220,7 +221,7 @@ class Recorder:
             agent_id=str(episode.agent_id), session_id=episode.session_id, source=episode.source,
             ended_by=why, model_id=episode.chosen, candidate=episode.candidate,
             rollout=episode.rollout, chains=chains, models=episode.models,
-            failures=episode.failures, broken=bool(episode.failed), named=episode.named, switch=episode.switch, step=episode.step, by_user=episode.by_user, withdrawn=episode.withdrawn, user_id=episode.user_id,
+            failures=episode.failures, broken=bool(episode.failed) and not left, cancelled=left, named=episode.named, switch=episode.switch, step=episode.step, by_user=episode.by_user, withdrawn=episode.withdrawn, user_id=episode.user_id,
             key=sender.key_id, many=sender.many,
             task_id=episode.task_id, about=_about(episode.about), outcome=msgspec.json.encode(episode.outcome),
             temperature=episode.temperature,

@@ -29,7 +29,7 @@ from upswing.errors import Conflict, Reason, Rejected
 FROM_CLIENT = (
     "window_id", "window_hours", "scenario_id", "is_evaluation", "environment", "test_results",
     "linter_results", "security_scan", "ground_truth", "infra_error", "outcome",
-    "purpose", "domain", "segment",
+    "purpose", "domain", "segment", "reset",
 )  # fmt: skip
 """Keys of the trajectory's metadata that a client may give, with a request or at the end."""
 AT_FIRST = frozenset({"domain", "segment"})

@@ -242,10 +242,10 @@ class Operations:
         if not text.isdecimal() or len(text) > 4 or not 1 <= int(text) <= 1000:
             raise Rejected(Reason.SCHEMA, "`limit` is a number from 1 to 1000.")
         found = await self._store.dead(reason=request.query.get("reason"), limit=int(text))
-        return answer(200, DeadList([_info(buried) for buried in found]))
+        return answer(200, DeadList([dead_info(buried) for buried in found]))
 
     async def dead_letter(self, request: Request) -> Response:
-        return answer(200, _info(await self._buried(request)))
+        return answer(200, dead_info(await self._buried(request)))
 
     async def replay(self, request: Request) -> Response:
         """Admit the kept payload again: after an upgrade or an opt-in it may pass."""
@@ -284,11 +284,7 @@ class Operations:
         return found
 
     async def keys(self, _: Request) -> Response:
-        found = [
-            KeyInfo(key.key_id, key.name, key.scope, key.created, key.revoked, _trusted(key))
-            for key in self._keys.list()
-        ]
-        return answer(200, KeyList(found))
+        return answer(200, KeyList([key_info(key) for key in self._keys.list()]))
 
     async def key_hashes(self, _: Request) -> Response:
         await self._keys.load()
@@ -369,6 +365,11 @@ _NEW_KEY: dict[str, Any] = {
 }
 
 
+def key_info(key: ApiKey) -> KeyInfo:
+    """A key as it is shown."""
+    return KeyInfo(key.key_id, key.name, key.scope, key.created, key.revoked, _trusted(key))
+
+
 def _trusted(key: ApiKey) -> bool:
     return key.many or key.scope == "operator"
 
@@ -387,5 +388,6 @@ def _elsewhere(buried: Buried) -> str:
     return f"It is {buried.stage}'s: publish it again on {buried.letter.subject}."
 
 
-def _info(buried: Buried) -> DeadInfo:
+def dead_info(buried: Buried) -> DeadInfo:
+    """A dead letter as it is shown."""
     return DeadInfo(buried.stage, buried.replayed, buried.letter)

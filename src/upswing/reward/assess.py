@@ -17,6 +17,7 @@ from upswing.ports import LintReport, NewReward, StoredTrajectory
 from upswing.reward.baseline import Method, Window
 from upswing.reward.completion import completion
 from upswing.reward.efficiency import efficiency
+from upswing.reward.implicit import implicit_signals
 from upswing.reward.opinion import opinion, voiced
 from upswing.reward.plugins import Plugin, ask
 from upswing.reward.quality import quality
@@ -99,9 +100,10 @@ def assess(
     known = row.admitted
     facts = facts_of(trajectory, known.domain, known.complexity)
     others = ask(rules.plugins, trajectory)
-    outcome, users = outcome_of(trajectory.metadata), opinion(said)
+    outcome, shown = outcome_of(trajectory.metadata), implicit_signals(trajectory)
+    users = opinion(said, shown, known.user_id)
     scores: dict[str, Score | None] = {
-        "task_completion": completion(trajectory),
+        "task_completion": completion(trajectory, shown.complaints_before()),
         "efficiency": efficiency(trajectory, memory.statistics.of(known.domain, known.complexity)),
         "code_quality": quality(trajectory, lint),
         "user_feedback": users,

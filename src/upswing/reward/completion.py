@@ -16,35 +16,31 @@
 | … fails                                              | 0.2             |
 | the share of failed turns                            | − 0.3 × share   |
 | each time the user corrects or asks again, up to two | − 0.2           |
+
+A correction that is the user's last word is their opinion (`upswing.reward.implicit`): it counts in
+`user_feedback`, and not here too.
 """
 
 from __future__ import annotations
 
-import re
-from itertools import pairwise
 from typing import Any
 
 from upswing.contracts import Trajectory, Turn
 from upswing.dataset.outcome import read_outcome, status_word
+from upswing.reward.implicit import implicit_signals
 from upswing.reward.score import Score
 
 WEIGHT = 0.40
-
-CORRECTION = re.compile(
-    r"(?:no\s*[,.!;:—-]|no\s+(?:that|this|it|you|i|not)\b|nope\b|wrong\b|incorrect\b|not (?:what|quite|right|correct)\b"
-    r"|that(?:'|’)?s (?:not|wrong|incorrect)|that (?:is|was) (?:not|wrong|incorrect)|(?:try |do it |once )?again\b"
-    r"|you (?:forgot|missed|misunderstood|ignored)|i (?:said|asked|meant)\b|(?:it |this |that )?still (?:not|does|fails|broken|wrong)"
-    r"|(?:it |this |that )?(?:doesn(?:'|’)?t|does not|didn(?:'|’)?t|did not) work|redo\b|undo\b|please fix\b)",
-    re.IGNORECASE,
-)
-"""How a user's message begins that says: this was not it."""
 
 _DONE_KEYS = ("done", "completed", "complete", "success", "finished")
 _ERROR_COST, _CORRECTION_COST, _CORRECTIONS = 0.3, 0.2, 2
 
 
-def completion(trajectory: Trajectory) -> Score:
-    """How much of the task is done."""
+def completion(trajectory: Trajectory, corrections: int | None = None) -> Score:
+    """How much of the task is done.
+
+    `corrections` are those that count here; None: all that the turns show, because nothing else counts them.
+    """
     told = trajectory.metadata.get("outcome")
     stated = read_outcome(told)
     status, share, notes = stated.status, stated.share, stated.notes
@@ -72,18 +68,19 @@ def completion(trajectory: Trajectory) -> Score:
                 data | {"status": status},
             )
         case _:
-            return _derived(trajectory, note)  # fmt: skip
+            if corrections is None:
+                corrections = implicit_signals(trajectory).complaints()
+            return _derived(trajectory, note, corrections)  # fmt: skip
 
 
 def _credit(share: float | None) -> float:
     return 0.5 if share is None else 0.5 + share / 2
 
 
-def _derived(trajectory: Trajectory, note: str) -> Score:
+def _derived(trajectory: Trajectory, note: str, corrections: int) -> Score:
     turns = trajectory.turns
     value, confidence, why = _by_subtasks(trajectory) or _by_last_turn(turns[-1])
     failed = sum(not turn.result.success for turn in turns) / len(turns)
-    corrections = count_corrections(trajectory)
     value -= _ERROR_COST * failed + _CORRECTION_COST * min(corrections, _CORRECTIONS)
     if failed:
         why += f", {failed:.0%} of the turns failed"
@@ -122,29 +119,3 @@ def _done(subtask: Any) -> bool | None:
             return bool(subtask[key])
     status = status_word(subtask.get("status"))
     return None if status is None else status == "completed"
-
-
-def count_corrections(trajectory: Trajectory) -> int:
-    """How often the user had to correct, or to ask again what had been answered."""
-    asked = _plain(trajectory.task_context["instructions"])
-    found = 0
-    for before, turn in pairwise(trajectory.turns):
-        if turn.observation.type != "user_message":
-            continue
-        text = _text(turn)
-        if text == _text(before) and before.action.type != "response":
-            continue  # the recorder shows the same message with every step
-        repeats = len(asked) > 3 and before.action.type == "response" and asked in _plain(text)
-        found += bool(CORRECTION.match(text.lstrip())) or repeats
-    return found
-
-
-def _text(turn: Turn) -> str:
-    content = turn.observation.content
-    if isinstance(content, dict):
-        content = next((content[k] for k in ("text", "message", "content") if k in content), "")
-    return content[:10_000] if isinstance(content, str) else ""
-
-
-def _plain(text: str) -> str:
-    return " ".join(text[:10_000].lower().split()).rstrip(".!? ")

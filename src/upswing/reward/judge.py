@@ -253,6 +253,17 @@ async def judge_group(
     return _verdict(batches, sorted(attempts), policy, desk.spend)
 
 
+async def ask_judge(
+    prompt: Prompt, ask: Ask, policy: Policy, *, sleep: Sleep, budget: Budget, spent: Spend
+) -> tuple[str | None, str, Spend]:
+    """One question that is about no group: the answer or None, why there is none, and what it cost."""
+    desk = _Desk(ask, policy, budget, spent, None, sleep)
+    answer = await desk._answer(prompt)  # noqa: SLF001 - the same module
+    if isinstance(answer, _Failed):
+        return None, answer.sentence, desk.spend
+    return answer.text, "", desk.spend
+
+
 def _verdict(
     batches: Sequence[_Batch], names: Sequence[str], policy: Policy, spend: Spend
 ) -> GroupVerdict:

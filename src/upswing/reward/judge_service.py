@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,14 +17,16 @@ from typing import Any, Protocol
 import msgspec
 
 from upswing.aside import Burial
-from upswing.contracts import Reward
+from upswing.contracts import Reward, decode_trajectory
 from upswing.contracts.outcome import Outcome
 from upswing.contracts.reward import Component
 from upswing.contracts.steps import window_of
 from upswing.dataset.groups import MIN_ATTEMPTS
 from upswing.errors import Transient
 from upswing.ports import JudgeBacklog, JudgedGroup, ScoredMember, StoredTrajectory
-from upswing.reward.judge import Ask, Budget, Cache, Group, Policy, judge_group
+from upswing.reward.implicit import ImplicitSignals, implicit_signals
+from upswing.reward.implicit_judge import read_verdict, resolved, turn_question
+from upswing.reward.judge import Ask, Budget, Cache, Group, Policy, ask_judge, judge_group
 from upswing.reward.metrics import RewardMetrics
 from upswing.reward.outcomes import merge, outcome_of
 from upswing.reward.prompt import Attempt
@@ -32,6 +35,8 @@ from upswing.reward.verdict import GroupVerdict, Spend
 
 log = logging.getLogger(__name__)
 STAGE = "reward"
+TURNS = "unclear turns"
+"""What stands in the ledger for a window where the judge reads a single turn."""
 GRACE = timedelta(minutes=5)
 """After a window's end: stragglers may still come in."""
 
@@ -49,6 +54,8 @@ class Ledger(Protocol):
 
     async def judged(self, group: JudgedGroup, now: datetime) -> None: ...
 
+    async def due(self, window_id: str, *, now: datetime, limit: int = 50) -> list[str]: ...
+
     async def spent(self, since: datetime) -> tuple[int, int, float]: ...
 
 
@@ -63,6 +70,11 @@ class FindsTrajectories(Protocol):
 
 
 class Changes(Protocol):
+    @property
+    def unclear(self) -> deque[str]: ...
+
+    async def show(self, row: StoredTrajectory, shown: ImplicitSignals) -> None: ...
+
     async def change(
         self,
         reward: Reward,
@@ -118,6 +130,7 @@ class Bench:
         open_window = window_of(now - GRACE, self._window_hours)
         due = await self._ledger.unjudged(open_window, self._min_agents, MIN_ATTEMPTS, now=now)
         await self._burial.each(STAGE, "groups", due, self._dealt_with, key="/".join)
+        await self.read_unclear_turns()
         self._tell(await self._ledger.backlog())
         return len(due)
 
@@ -133,6 +146,47 @@ class Bench:
             )  # fmt: skip
         self._late = late
 
+    async def read_unclear_turns(self) -> int:
+        """Ask what users mean whose turns no rule can read; how many were asked about.
+
+        Each stands in the ledger like a group, so it is asked about again, paid and counted alike.
+        """
+        now = self._clock()
+        while self._rewarder.unclear:
+            name = self._rewarder.unclear.popleft()
+            waits = JudgedGroup(TURNS, name, "none", False, "It is not asked about yet.", 0, 0, 0.0, 0, now, now)  # fmt: skip
+            await self._ledger.judged(waits, now)
+        due = await self._ledger.due(TURNS, now=now)
+        turns = [(TURNS, name) for name in due]
+        await self._burial.each(STAGE, "turns", turns, self._dealt_with, key="/".join)
+        return len(due)
+
+    async def _read_turn(self, trajectory_id: str) -> None:
+        assert self._ask is not None and self._policy is not None  # noqa: S101, PT018 - nobody else asks
+        row = await self._trajectories.trajectory(trajectory_id)
+        shown = None if row is None else implicit_signals(decode_trajectory(row.admitted.body))
+        prompt = None
+        if row is not None and shown is not None and shown.undecided is not None:
+            prompt = turn_question(decode_trajectory(row.admitted.body), shown.undecided)
+        if row is None or shown is None or prompt is None:
+            gone = "There is no such turn any more."
+            await self._keep(JudgedGroup(TURNS, trajectory_id, "none", True, gone, 0, 0, 0.0))
+            return
+        before = await self._ledger.spent(self._clock() - timedelta(days=1))
+        text, why, spend = await ask_judge(
+            prompt, self._ask, self._policy, sleep=self._sleep, budget=self._budget,
+            spent=Spend(0, *before),
+        )  # fmt: skip
+        verdict = None if text is None else read_verdict(text)
+        name = self._policy.model
+        if verdict is not None:
+            await self._rewarder.show(row, resolved(shown, verdict, name))
+            why = f"Turn {shown.undecided} shows {verdict[0] or 'neither thanks nor a correction'}."
+        why = why or "The judge's answer cannot be used."
+        cost = (spend.prompt_tokens, spend.completion_tokens, spend.usd)
+        await self._keep(JudgedGroup(TURNS, trajectory_id, name, verdict is not None, why, *cost))
+        self._count(GroupVerdict(verdict is not None, why, name, spend=spend))
+
     async def _keep(self, group: JudgedGroup) -> None:
         """A line in the ledger; one that could not be judged is asked about again."""
         now = self._clock()
@@ -144,7 +198,7 @@ class Bench:
     async def _dealt_with(self, group: tuple[str, str]) -> None:
         """Judge it; one over which that breaks is not met again every half minute."""
         try:
-            await self.judge(*group)
+            await (self._read_turn(group[1]) if group[0] == TURNS else self.judge(*group))
         except (Transient, OSError):
             raise
         except Exception as error:

@@ -12,16 +12,23 @@
 
 A later word of the same user replaces the earlier one; all words without a user are one voice,
 so that nobody gains weight by leaving the name out. Several voices: their mean.
+
+What the user's own turns show (`upswing.reward.implicit`) is a voice while that user has not spoken. A word of
+theirs, or one of which nobody says whose it is, counts instead of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from math import fsum
+from typing import Any, assert_never
 
 from msgspec import UnsetType
 
 from upswing.contracts import Feedback
+from upswing.reward.implicit import SILENT, ImplicitSignal, ImplicitSignals
+from upswing.reward.implicit_text import SignalKind
 from upswing.reward.score import Score
 
 WEIGHT = 0.25
@@ -35,27 +42,68 @@ WORDS = {
 }
 
 
-def opinion(feedback: Iterable[Feedback]) -> Score:
-    """What the users think; neutral when they say nothing, and never absent."""
+def opinion(
+    feedback: Iterable[Feedback], shown: ImplicitSignals = SILENT, owner: str | None = None
+) -> Score:
+    """What the users think; neutral when they say and show nothing, and never absent.
+
+    `shown` is what the turns of the user `owner` show.
+    """
     newest: dict[str | None, tuple[Feedback, float]] = {}
     for word in sorted(feedback, key=lambda one: (one.timestamp, one.feedback_id)):
         vote = vote_of(word)
         if vote is not None:
             newest[None if isinstance(word.user_id, UnsetType) else word.user_id] = (word, vote)
+    signal = shown.deciding
+    spoke = bool(newest) and (owner is None or None in newest or owner in newest)
+    counted = None if spoke else signal
+    beside = (
+        {"implicit": shown.to_raw() | {"counted": counted is not None}} if shown.to_raw() else {}
+    )
     if not newest:
-        return Score(
-            NEUTRAL, "human", "Nobody gave feedback, so it is neutral.", {"voices": 0}, 0.5
-        )
-    votes = sorted(vote for _, vote in newest.values())  # sorted: the sum of any order is the same
+        return _silent(shown, counted, beside)
+    votes = [vote for _, vote in newest.values()] + ([counted.value] if counted else [])
     said = Counter(_say(word) for word, _ in newest.values())
     told = ", ".join(f"{count} × {name}" for name, count in sorted(said.items()))
-    value = min(1.0, max(0.0, round(sum(votes) / len(votes), 12)))
-    data = {"voices": len(votes), "words": dict(sorted(said.items()))}
-    return Score(value, "human", f"Users said: {told}.", data)
+    value = min(1.0, max(0.0, round(fsum(votes) / len(votes), 12)))
+    data = {"voices": len(newest), "words": dict(sorted(said.items())), **beside}
+    more = f" {_show(counted)}" if counted else " Their word counts, not what their turns show." if signal else ""  # fmt: skip
+    return Score(value, "human", f"Users said: {told}.{more}", data)
+
+
+def _silent(
+    shown: ImplicitSignals, counted: ImplicitSignal | None, beside: dict[str, Any]
+) -> Score:
+    """Nobody spoke: what the turns show, or neutral."""
+    if counted is not None:
+        reasoning = f"Nobody gave feedback. {_show(counted)}"
+        data = {"voices": 0, **beside}
+        return Score(counted.value, "automated", reasoning, data, counted.confidence)
+    reasoning = "Nobody gave feedback, so it is neutral."
+    if shown.undecided is not None:
+        reasoning += f" What the user means in turn {shown.undecided} is not clear."
+    return Score(NEUTRAL, "human", reasoning, {"voices": 0, **beside}, 0.5)
+
+
+def _show(signal: ImplicitSignal) -> str:
+    """A signal as a sentence, with the sum behind it."""
+    match signal.kind:
+        case SignalKind.THANKS:
+            seen = f"The user thanks in turn {signal.turn_id}"
+        case SignalKind.CORRECTION:
+            seen = f"The user corrects the answer in turn {signal.turn_id}"
+        case SignalKind.REPEAT:
+            seen = f"The user asks the same again in turn {signal.turn_id}"
+        case SignalKind.ABANDONED:
+            seen = f"The user left after turn {signal.turn_id}"
+        case _:
+            assert_never(signal.kind)
+    by = "" if signal.by == "rules" else f", as {signal.by} reads it"
+    return f"{seen} (implicit, confidence {signal.confidence:g}{by})."
 
 
 def voiced(score: Score) -> float | None:
-    """An opinion that somebody has; None when it is neutral because nobody spoke."""
+    """An opinion that somebody has given; None when nobody spoke, whatever their turns show."""
     return score.value if score.raw_data.get("voices") else None
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,6 +37,8 @@ from upswing.ports import (
 from upswing.reward.assess import FIRST_HOUR, LATE, Assessed, Memory, Rules, assess, new_reward
 from upswing.reward.baseline import SIZE, Window
 from upswing.reward.code import python_code
+from upswing.reward.implicit import ImplicitSignals, shown_in
+from upswing.reward.implicit_text import make_ready
 from upswing.reward.influence import fair_mean
 from upswing.reward.metrics import RewardMetrics
 from upswing.reward.opinion import opinion, voiced
@@ -55,6 +58,8 @@ PATIENCE = timedelta(days=30)
 """How long a word waits for the work that it speaks of."""
 _MOST_WAITING = 10_000
 """Words that wait for a trajectory which never came."""
+_MOST_UNCLEAR = 1000
+"""Trajectories that wait until the judge's next round."""
 
 Lint = Callable[[Sequence[Snippet]], Awaitable[LintReport | None]]
 
@@ -154,6 +159,8 @@ class Rewarder:
         self._turn = asyncio.Lock()
         self._at: int | None = None
         self._heard = 0
+        self.unclear: deque[str] = deque(maxlen=_MOST_UNCLEAR)
+        """Trajectories with a turn that rules cannot read, for whoever can."""
         self._memory = Memory()
 
     def wake(self) -> None:
@@ -162,6 +169,7 @@ class Rewarder:
 
     async def run(self) -> None:
         """For ever; a store that is away is waited for."""
+        await asyncio.to_thread(make_ready)
         self.forget()
         while True:
             self._woken.clear()
@@ -238,6 +246,8 @@ class Rewarder:
         )
         self._memory.push(assessed)
         self._note(assessed)
+        if shown_in(assessed.reward.reward_components["user_feedback"]).undecided is not None:
+            self.unclear.append(work.row.admitted.trajectory_id)
         return new_reward(work.row, assessed)
 
     async def _publish(self, batch: Sequence[NewReward], rows: Sequence[StoredTrajectory]) -> None:
@@ -338,14 +348,35 @@ class Rewarder:
         reward = await self._store.newest(trajectory_id)
         if reward is None:
             return
-        said = await self._store.words_for([(trajectory_id, word.episode_id, word.owner)])
-        score = opinion(said[trajectory_id])
+        await self._opine(reward, (trajectory_id, word.episode_id, word.owner))
+
+    async def show(self, row: StoredTrajectory, shown: ImplicitSignals) -> None:
+        """Somebody has read the user's turns anew: revise what they are taken to think."""
+        known = row.admitted
+        reward = await self._store.newest(known.trajectory_id)
+        if reward is not None:
+            target = (known.trajectory_id, known.episode_id, known.user_id)
+            await self._opine(reward, target, shown, cause="judge")
+
+    async def _opine(
+        self,
+        reward: Reward,
+        target: tuple[str, str | None, str | None],
+        shown: ImplicitSignals | None = None,
+        *,
+        cause: str = "feedback",
+    ) -> None:
+        """The next revision, where the opinion of this (trajectory, episode, owner) has changed."""
         old = reward.reward_components.get("user_feedback")
-        if old is None or (old.score == score.value and old.reasoning == score.reasoning):
+        if old is None:
+            return
+        said = await self._store.words_for([target])
+        score = opinion(said[target[0]], shown_in(old) if shown is None else shown, target[2])
+        if old.score == score.value and old.reasoning == score.reasoning:
             return
         human = {"evaluation_method": "hybrid" if score.raw_data.get("voices") else "automated"}
         await self.change(
-            reward, {"user_feedback": rescored(old, score)}, cause="feedback", metadata=human,
+            reward, {"user_feedback": rescored(old, score)}, cause=cause, metadata=human,
             feedback=voiced(score),
         )  # fmt: skip
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scoring_cases import trajectory, turn
 
-from upswing.reward.completion import completion, count_corrections
+from upswing.reward.completion import completion
+from upswing.reward.implicit import implicit_signals
 
 NAN = math.nan
 
@@ -111,12 +112,7 @@ def test_subtasks_count_before_the_last_turn(subtasks, score, place):
 )
 def test_how_a_user_corrects_or_asks_again(message, corrects):
     later = turn(says=message, seen="user_message", does="response")
-    assert count_corrections(trajectory(turn(does="response"), later)) == corrects
-
-
-def test_a_prompt_shown_with_every_step_is_not_asked_again():
-    steps = [turn(says="Sort the list.", seen="user_message") for _ in range(5)]
-    assert count_corrections(trajectory(*steps)) == 0
+    assert implicit_signals(trajectory(turn(does="response"), later)).complaints() == corrects
 
 
 json = st.recursive(

@@ -157,10 +157,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_code_that_bites_the_parser_is_not_code(name):
-    started = time.perf_counter()
+    started = time.process_time()
     step = turn(tool_name="python", tool_args={"code": HOSTILE[name]})
     found = python_code(trajectory(*(dict(step) for _ in range(20))))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert bool(found) == (name in ("brackets", "escape"))
 
 

@@ -68,6 +68,15 @@ class Outcomes:
         rows = await self._database.read(lambda tx: tx.rows(sql, values))
         return [(row[0], row[1]) for row in rows]
 
+    async def due(self, window_id: str, *, now: datetime, limit: int = 50) -> list[str]:
+        """What stands in the ledger under this window and is to be asked about now, oldest first."""
+        sql = (
+            "SELECT scenario_id FROM judged WHERE window_id = ? AND judged = 0 AND next_us <= ? "
+            "ORDER BY next_us LIMIT ?"
+        )
+        rows = await self._database.read(lambda tx: tx.rows(sql, (window_id, micros(now), limit)))
+        return [str(row[0]) for row in rows]
+
     async def tried(self, window_id: str, scenario_id: str) -> tuple[int, datetime | None]:
         """How often this group was asked about, and when first."""
         sql = "SELECT tries, first_us FROM judged WHERE window_id = ? AND scenario_id = ?"

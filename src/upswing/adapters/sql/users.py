@@ -100,6 +100,7 @@ class Users:
             for table, rows in (("component_scores", seqs), ("scored", seqs), ("rewards", _MINE)):
                 key = "trajectory_id" if table == "rewards" else "trajectory_seq"
                 tx.execute(f"DELETE FROM {table} WHERE {key} IN ({rows})", (user_id,))
+            tx.execute(f"DELETE FROM judged WHERE scenario_id IN ({_MINE})", (user_id,))
             words = tx.execute(
                 f"DELETE FROM feedback WHERE feedback_id IN ({_WORDS})", (user_id, user_id)
             )

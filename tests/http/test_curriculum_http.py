@@ -86,5 +86,9 @@ async def test_practice_is_marked_in_the_store_and_counts_in_no_evidence(data):
         assert len(await Earnings(database).of("tiny", "other")) == 4
         await database.write(lambda tx: tx.execute("UPDATE trajectories SET door = 'gateway'"))
         assert (await database.read(lambda tx: earned(tx, "tiny", 100))).count == 4
+        totals = {
+            each.model: len(each.values) for each in await loop.rewards.model_totals(["tiny"])
+        }
+        assert totals == {"tiny": 4}, "the metric of a model's mean reward is a report, too"
         _, ready = await client("GET", "/api/admin/training/status")
         assert ready["readiness"]["stats"]["totalTrajectories"] == 10

@@ -109,6 +109,20 @@ def test_without_a_plan_nothing_is_played(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["mine", "triage"])
+def test_a_world_that_is_registered_is_played_by_its_name(tmp_path, name):
+    player = policy()
+    recipe = msgspec.structs.replace(RECIPE, rollouts=Rollouts(name, rounds=1, tasks=6, attempts=4))
+    list(
+        roll_out(
+            player.model, player.tokenizer, recipe, tmp_path, team=Team(), clock=lambda: 0.0,
+            first_step=0, worlds={"mine": "upswing.worlds.triage:Triage"},
+        )
+    )  # fmt: skip
+    (line,) = (tmp_path / "artifacts" / "rollouts.jsonl").read_bytes().splitlines()
+    assert msgspec.json.decode(line, type=Round).episodes == 24
+
+
 @contextlib.contextmanager
 def served(world):
     """The world on a port of this machine, from another thread."""

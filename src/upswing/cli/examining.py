@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,15 +69,17 @@ def environment(_: Case) -> str:
 
 
 def config(case: Case) -> str:
+    from upswing.config import registered_worlds
     from upswing.deploy.policy import policy_of as deploy_policy
     from upswing.looking import make_redactor
     from upswing.train.wish import check_knobs
     from upswing.trigger.policy import policy_of
+    from upswing.worlds.known import place_of
 
     settings, surroundings = case.decided()
     policy_of(settings, surroundings)
     deploy_policy(surroundings.deploy, settings.deploy)
-    check_knobs(settings.train.recipe)
+    check_knobs(settings.train.recipe, partial(place_of, registered=registered_worlds(settings)))
     make_redactor(settings)
     return f"The config is valid; {counted(len(settings.redact.rules), 'redaction rule')} of your own."  # fmt: skip
 

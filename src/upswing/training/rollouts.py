@@ -10,10 +10,11 @@ evidence, no degradation and no report but the job's own (`artifacts/rollouts.js
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from upswing.worlds.curriculum import Tries, next_tasks
 from upswing.worlds.episode import Episode
 from upswing.worlds.horizon import Horizon
 from upswing.worlds.known import world_of
+from upswing.worlds.own import is_address
 from upswing.worlds.remote_world import RemoteWorld
 from upswing.worlds.sampler import Policy, play
 from upswing.worlds.world import World
@@ -148,12 +150,13 @@ class FreshRollouts:
 
 
 @contextmanager
-def world_for(plan: Rollouts) -> Iterator[World[Any, Any]]:
-    """The world that is played: one that is known here, or the one at an address."""
-    if not plan.world.startswith(("http://", "https://")):
-        yield world_of(plan.world, plan.seed)
+def world_for(plan: Rollouts, registered: Mapping[str, str]) -> Iterator[World[Any, Any]]:
+    """The world that is played: one of ours, one that is registered by name, or the one at an address."""
+    where = registered.get(plan.world, plan.world)
+    if not is_address(where):
+        yield world_of(where, plan.seed)
         return
-    with RemoteWorld(plan.world) as world:
+    with RemoteWorld(where) as world:
         yield world
 
 
@@ -166,8 +169,12 @@ def roll_out(
     team: Team,
     clock: Callable[[], float],
     first_step: int,
+    worlds: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Stepped]:
-    """The rounds of a job's recipe, those left of them; what they brought is kept in its folder."""
+    """The rounds of a job's recipe, those left of them; what they brought is kept in its folder.
+
+    `worlds` are the registered ones, by name.
+    """
     plan, path = recipe.rollouts, folder / "artifacts" / "rollouts.jsonl"
     if plan is None:
         return
@@ -180,7 +187,7 @@ def roll_out(
             with path.open("ab") as lines:
                 lines.write(msgspec.json.encode(played) + b"\n")
 
-    with world_for(plan) as world:
+    with world_for(plan, worlds) as world:
         rounds = FreshRollouts(
             model, tokenizer, recipe, plan, world, team=team, clock=clock, note=note,
             rounds=len(done), episodes=sum(each.episodes for each in done),

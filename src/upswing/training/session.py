@@ -171,7 +171,7 @@ class Session:
         last: Stepped | None = None
         for stepped in roll_out(
             model, tokenizer, self._recipe, self._folder, team=self._team, clock=time.monotonic,
-            first_step=keeping.step,
+            first_step=keeping.step, worlds=self._spec.worlds,
         ):  # fmt: skip
             if last is not None and stepped.epoch != last.epoch:
                 self._evaluate(model, keeping, last)

@@ -85,7 +85,6 @@ class CurriculumRoutes:
         told = [_told(task, stats.get(task, Tries())) for task in drawn]
         return answer(200, NextTasks(world, known.model, told))
 
-
     def _place(self, world: str) -> str | None:
         """Where the world is; None where nobody here knows it: a request brings no code."""
         try:
@@ -94,9 +93,7 @@ class CurriculumRoutes:
             return None
 
 
-def _tasks(
-    world: str, place: str | None, seed: int, stats: Mapping[str, Tries]
-) -> Sequence[str]:
+def _tasks(world: str, place: str | None, seed: int, stats: Mapping[str, Tries]) -> Sequence[str]:
     """The world's tasks to learn from; of one that is not here, those that were tried."""
     if place is not None and not is_address(place):
         return _training(place, seed)

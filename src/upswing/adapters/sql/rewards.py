@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from upswing.adapters.sql.database import Database, Row, Tx, blob, blob_of, checked, is_sane
 from upswing.adapters.sql.practice_tables import EVIDENCE
+from upswing.adapters.sql.rereading import STEP, reread
 from upswing.adapters.sql.settling import settle
 from upswing.adapters.sql.store import bury, micros, post
 from upswing.aside import Aside, bytes_of
@@ -119,6 +120,10 @@ class Rewards:
     async def settle(self, late: frozenset[str], after: timedelta, *, now: datetime) -> int:
         """Count the `late` components of trajectories that are so old, as they stood then; how many."""
         return await self._database.write(lambda tx: settle(tx, late, after, now))
+
+    async def reread(self, step: int = STEP) -> int:
+        """Read what old rows say of their outcome, some at a time; how many there were."""
+        return await self._database.write(lambda tx: reread(tx, step))
 
     # ── the past ─────────────────────────────────────────────────────────────────────────────
 

@@ -77,6 +77,7 @@ from upswing.letters import Letters
 from upswing.looking import Looking, Takers, make_redactor
 from upswing.outbox import Relay
 from upswing.redact import Redactor
+from upswing.reward.fall import fall_of
 from upswing.reward.influence import fair_mean
 from upswing.running import Running, known_secrets, read_secrets, renew_secrets, write_private
 from upswing.scoring import Scoring
@@ -380,7 +381,7 @@ class Loop:
         )  # fmt: skip
         self.trigger = Trigger(
             self.signals, self.decisions, self.desk, policy,
-            mean=fair_mean, clock=self._clock, new_id=self._new_id, deploys=self._serves(),
+            mean=fair_mean, beside=fall_of, clock=self._clock, new_id=self._new_id, deploys=self._serves(),
         )  # fmt: skip
         requests = Requests(
             self.bus.pull(TRAINING, TRAINING_REQUEST, "trainer"), self.bus, self.store, self.desk,

@@ -18,6 +18,7 @@ from upswing.contracts import TrainingRequest, decode
 from upswing.contracts.topics import TRAINING_REQUEST, TRAINING_STATUS
 from upswing.errors import Misuse
 from upswing.redact import Redactor
+from upswing.reward.fall import fall_of
 from upswing.reward.influence import fair_mean
 from upswing.runtime import Address, Loop
 from upswing.train.jobs import moved
@@ -57,7 +58,7 @@ class Bench:
         )  # fmt: skip
         self.trigger = Trigger(
             self.signals, self.journal, desk, self.policy,
-            mean=fair_mean, clock=lambda: self.now, new_id=uuid.uuid4, deploys=deploys,
+            mean=fair_mean, beside=fall_of, clock=lambda: self.now, new_id=uuid.uuid4, deploys=deploys,
         )  # fmt: skip
 
     async def score(

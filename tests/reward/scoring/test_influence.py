@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.reward.influence import CAP, _capped, fair_mean
+from upswing.reward.influence import CAP, capped, fair_mean
 
 
 def raw_total(feedback):
@@ -32,7 +32,7 @@ def test_without_the_cap_the_eager_ones_would_own_the_mean():
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 10_000), min_size=1, max_size=30))
 def test_nobody_weighs_more_than_the_cap(counts):
-    weights = _capped(counts)
+    weights = capped(counts)
     whole = sum(weights.values())
     assert all(weight <= CAP * whole / len(weights) * 1.000001 for weight in weights.values())
     assert all(weight > 0 for weight in weights.values())

@@ -11,9 +11,9 @@ the differences are averaged by what each of them knows, nobody counting for mor
 | fewer                                         | the two fair means, each with the error that its |
 |                                               | principals, not its rewards, leave to chance    |
 
-Simulated, 20 to 2,000 users whose rewards of 0 and 1 differ by 0.2 to 0.3 and who are busy by turns, a
-baseline of 50 to 200 rewards, 21 looks: 0 to 1 % of models that did not change are found to have fallen by
-three of these errors. By the error of as many independent rewards it were 6 to 15 %.
+Simulated, users whose rewards of 0 and 1 differ by 0.2 to 0.3 and who are busy by turns, a baseline of 50 to
+200 rewards, 21 looks: 0 to 1 % of models that did not change are found to have fallen by three of these errors.
+By the error of as many independent rewards it were 6 to 15 %.
 """
 
 from __future__ import annotations

@@ -501,8 +501,11 @@ async def test_a_model_on_its_way_is_waited_for(bench):
     await bench.score(10)
     bench.restart(deploys=True)
     assert (await bench.trigger.round()).kind is Why.MODEL
+    assert "one model at a time" in await bench.trigger.on_its_way()
     await bench.store.database.write(lambda tx: tx.execute("UPDATE models SET state = 'failed'"))
+    assert await bench.trigger.on_its_way() is None
     assert isinstance(await bench.trigger.round(), Train)
+    assert "is on its way" in await bench.trigger.on_its_way()
 
 
 async def test_what_came_since_then_is_counted_by_time(bench):

@@ -3,7 +3,8 @@
     curriculum ─▶ tasks ─▶ play with the policy as it is ─▶ groups ─▶ Learner, few passes ─▶ next round
 
 Every round is on-policy: its tokens and logprobs are those that were drawn from the weights that the
-round's update starts from. Episodes are played in this process and stored nowhere: they count in no
+round's update starts from. Tasks that are held out are not played: they measure the job, and the model
+afterwards. The first round's tasks are chosen by what the log says of the policy. Episodes are played in this process and stored nowhere: they count in no
 evidence, no degradation and no report but the job's own (`artifacts/rollouts.jsonl`: numbers, no text).
 """
 
@@ -22,6 +23,8 @@ import torch
 from torch import nn
 
 from upswing.contracts.typed import from_json
+from upswing.dataset.split import is_held_out
+from upswing.dataset.teaching import SUCCESS
 from upswing.train.credit import Signal, signal_of
 from upswing.train.example import Example
 from upswing.train.learner import Learner, Team
@@ -77,10 +80,17 @@ class FreshRollouts:
     """Done so far, by this attempt or by one before it."""
     episodes: int = 0
     """Played so far."""
+    tries: Mapping[str, Tries] = field(default_factory=dict)
+    """What the policy did with each task before, as far as it is known."""
 
     def __post_init__(self) -> None:
-        self._by_id = {task.task_id: task for task in self.world.training}
-        self._tries: dict[str, Tries] = {}
+        held_out = self.recipe.holdout
+        self._by_id = {
+            task.task_id: task
+            for task in self.world.training
+            if not is_held_out(task.task_id, held_out)
+        }
+        self._tries = dict(self.tries)
         self._optimizer: dict[str, Any] | None = None
         self.tokens = 0
 
@@ -170,10 +180,11 @@ def roll_out(
     clock: Callable[[], float],
     first_step: int,
     worlds: Mapping[str, str] = MappingProxyType({}),
+    logged: Sequence[Example] = (),
 ) -> Iterator[Stepped]:
     """The rounds of a job's recipe, those left of them; what they brought is kept in its folder.
 
-    `worlds` are the registered ones, by name.
+    `worlds` are the registered ones, by name; `logged` is what the policy did before.
     """
     plan, path = recipe.rollouts, folder / "artifacts" / "rollouts.jsonl"
     if plan is None:
@@ -190,9 +201,16 @@ def roll_out(
     with world_for(plan, worlds) as world:
         rounds = FreshRollouts(
             model, tokenizer, recipe, plan, world, team=team, clock=clock, note=note,
-            rounds=len(done), episodes=sum(each.episodes for each in done),
+            rounds=len(done), episodes=sum(each.episodes for each in done), tries=tries_of(logged),
         )  # fmt: skip
         yield from rounds.run(first_step)
+
+
+def tries_of(logged: Sequence[Example]) -> dict[str, Tries]:
+    """How often each task was tried and solved, by the log."""
+    tried = Counter(example.task for example in logged)
+    solved = Counter(example.task for example in logged if example.reward >= SUCCESS)
+    return {task: Tries(count, solved[task]) for task, count in tried.items()}
 
 
 def _rewrite(path: Path, done: Sequence[Round]) -> None:

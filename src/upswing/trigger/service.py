@@ -227,6 +227,15 @@ class Trigger:
             self_reported=self.policy.self_reported,
         )
 
+    async def on_its_way(self) -> str | None:
+        """Which job or model has to be decided first, for who asks and does not insist; None: nothing."""
+        seen = await self._store.signals(1, 1, self.policy.rules.base_model)
+        for job in seen.active:
+            return f"Job {job.job_id} is on its way."
+        if self._deploys and seen.pending is not None:
+            return f"It waits until {seen.pending} is decided: one model at a time."
+        return None
+
     def _deployed(self, seen: Signals) -> Deployed | None:
         model = seen.deployed
         if model is None:

@@ -6,6 +6,10 @@ python -m bench learning --world desk --seed 0 --minutes 15
                             the unattended loop: one line of JSON
 python -m bench reasoning --seed 0
                             a user's own tasks and `smollm2`: an hour, one line of JSON
+python -m bench recipe-spread --slices 3 --seeds 3
+                            how far the default recipe's models scatter: one line of JSON
+python -m bench cycle-time --cycles 10
+                            seconds of a job in each cycle: one line of JSON
 """
 
 import importlib
@@ -35,6 +39,13 @@ MODULES = (
     "demo",
 )
 
+COMMANDS = {
+    "reasoning": "reasoning",
+    "recipe-spread": "recipe_spread",
+    "cycle-time": "cycle_time",
+}
+"""Benches with options of their own, which print one line of JSON; they take long, and run only when named."""
+
 
 def _rows_of(name: str) -> list[Row]:
     try:
@@ -50,13 +61,14 @@ def main(names: list[str]) -> int:
         from bench.unattended import main as unattended
 
         return unattended(names[1:])
-    if names[:1] == ["reasoning"]:
-        from bench.reasoning import main as reasoning
-
-        return reasoning(names[1:])
+    if names and names[0] in COMMANDS:
+        command = importlib.import_module(f"bench.{COMMANDS[names[0]]}")
+        return int(command.main(names[1:]))
     unknown = [name for name in names if name not in MODULES]
     if unknown:
-        print(f"No bench is called {', '.join(unknown)}; there are {', '.join(MODULES)}.")
+        print(
+            f"No bench is called {', '.join(unknown)}; there are {', '.join((*MODULES, *COMMANDS))}."
+        )
         return 2
     rows: list[Row] = []
     for name in names or MODULES:

@@ -462,6 +462,18 @@ class Defaults(msgspec.Struct, frozen=True):
     """The algorithm that the user has named; None: the loop takes what fits the data."""
 
 
+def registered_worlds(settings: Settings) -> dict[str, str]:
+    """Worlds that the config names, and where they are: those of validation, and the one of fresh rollouts.
+
+    >>> registered_worlds(Settings(train=TrainConfig(recipe={"rollouts": {"world": "shop:Shop"}})))
+    {'shop:Shop': 'shop:Shop'}
+    """
+    rollouts = settings.train.recipe.get("rollouts")
+    world = rollouts.get("world") if isinstance(rollouts, dict) else None
+    code = isinstance(world, str) and ":" in world
+    return {**({str(world): str(world)} if code else {}), **settings.validate.worlds}
+
+
 def defaults(settings: Settings, surroundings: Surroundings) -> Defaults:
     """The environment's word, else the file's, else ours.
 

@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
+import msgspec
+
 from upswing.adapters.asking import Asking, Find, KeyOf, Unusable
 from upswing.adapters.openai import Completion
 from upswing.adapters.sandbox import Sandbox
@@ -55,6 +57,8 @@ from upswing.validate.world import World
 _RUN_ID = re.compile(r"(?!\.)[A-Za-z0-9._-]{1,128}")
 IsRemote = Callable[[str], Awaitable[bool]]
 """Whether a model answers at somebody else's server."""
+HowTrained = Callable[[str], Awaitable[Sequence[str]]]
+"""What a model's training says of it, in sentences."""
 Pair = tuple[str, str, tuple[str, ...]]
 """Candidate, current model, suites."""
 
@@ -69,6 +73,10 @@ class AsksJudge(Protocol):
 
 async def _nobody(_: str) -> bool:
     return False
+
+
+async def _untold(_: str) -> tuple[str, ...]:
+    return ()
 
 
 @dataclass(slots=True)
@@ -98,6 +106,7 @@ class Proving:
         key_of: KeyOf = lambda _: "",
         unusable: Unusable = lambda _url, _name: (),
         remote: IsRemote = _nobody,
+        trained: HowTrained = _untold,
         judge: AsksJudge | None = None,
         sandbox: RunsCode | None = None,
         worlds: Mapping[str, World[Any, Any]] | None = None,
@@ -110,7 +119,8 @@ class Proving:
     ) -> None:
         """`folder` is for validation alone, `key_of` and `unusable` for the servers where `find` leads.
 
-        `remote` says whose model answers at somebody else's server.
+        `remote` says whose model answers at somebody else's server, `trained` what a model's training
+        says of itself: it stands in the report.
 
         `wall` is real time, for claims: several processes may share the rows. `production` tells
         how the agents use the model, and `held_out` which of their tasks are never trained on;
@@ -118,7 +128,7 @@ class Proving:
         `Misuse` when the config names what is not there.
         """
         self._config, self._rows, self._find, self._key_of = config, rows, find, key_of
-        self._unusable, self._remote = unusable, remote
+        self._unusable, self._remote, self._trained = unusable, remote, trained
         self._clock, self._new_id, self._sleep = clock, new_id, sleep
         self._judge = _Opinions(judge) if judge else None
         self._sandbox = sandbox or Sandbox()
@@ -277,6 +287,8 @@ class Proving:
                 made = await self._made(row, sampling)
                 policy = self._repertoire.policy(made)
                 report = await self._validated(row, made, policy, sampling, progress)
+                told = await self._trained(row.candidate)
+                report = msgspec.structs.replace(report, notes=(*told, *report.notes))
                 return await self._keeper.keep(report, policy)
         except Lost:
             raise

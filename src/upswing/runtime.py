@@ -12,6 +12,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -47,7 +48,7 @@ from upswing.collect.look import refusal
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.service import Intake
 from upswing.collect.steps_service import StepwiseDoor
-from upswing.config import Settings, Surroundings
+from upswing.config import Settings, Surroundings, registered_worlds
 from upswing.contracts.backend import is_remote
 from upswing.contracts.topics import (
     DEAD_GATEWAY,
@@ -77,6 +78,7 @@ from upswing.letters import Letters
 from upswing.looking import Looking, Takers, make_redactor
 from upswing.outbox import Relay
 from upswing.redact import Redactor
+from upswing.reward.fall import fall_of
 from upswing.reward.influence import fair_mean
 from upswing.running import Running, known_secrets, read_secrets, renew_secrets, write_private
 from upswing.scoring import Scoring
@@ -92,6 +94,7 @@ from upswing.trigger.policy import Policy, policy_of
 from upswing.trigger.service import Trigger
 from upswing.upkeep import Upkeep
 from upswing.workshop import Workshop
+from upswing.worlds.known import place_of
 
 log = logging.getLogger(__name__)
 WEAK_KEY = 20
@@ -166,7 +169,8 @@ class Loop:
         self._worlds = worlds
         self.redactor = redactor or make_redactor(settings)
         self.policy = _where_trained(policy_of(settings, surroundings), settings)
-        check_knobs(settings.train.recipe)
+        self._places = registered_worlds(settings)
+        check_knobs(settings.train.recipe, partial(place_of, registered=self._places))
         self._in_process = redactor is not None
         self._exits = contextlib.AsyncExitStack()
         self._tasks: list[asyncio.Task[None]] = []
@@ -374,12 +378,12 @@ class Loop:
         self.desk = Desk(
             self.jobs, self.redactor,
             Ways(policy.defaults, {"min_agents": train.min_agents, "min_attempts": train.min_attempts, **train.recipe}, policy.train_here),
-            check_base=self._check_base, clock=self._clock, new_id=self._new_id,
+            check_base=self._check_base, check_world=partial(place_of, registered=self._places), clock=self._clock, new_id=self._new_id,
             changed=self._jobs_changed, finished=self.train_metrics.finished,
         )  # fmt: skip
         self.trigger = Trigger(
             self.signals, self.decisions, self.desk, policy,
-            mean=fair_mean, clock=self._clock, new_id=self._new_id, deploys=self._serves(),
+            mean=fair_mean, beside=fall_of, clock=self._clock, new_id=self._new_id, deploys=self._serves(),
         )  # fmt: skip
         requests = Requests(
             self.bus.pull(TRAINING, TRAINING_REQUEST, "trainer"), self.bus, self.store, self.desk,
@@ -520,7 +524,7 @@ class Loop:
         routes = [
             *judging.routes(),
             *training.routes(),
-            *CurriculumRoutes(TaskStatsReader(self.store.database)).routes(),
+            *CurriculumRoutes(TaskStatsReader(self.store.database), self._places).routes(),
             *Doors(self.intake, self.steps, self._settings.collect.max_bytes).routes(),
             *operations.routes(),
         ]

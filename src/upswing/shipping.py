@@ -48,6 +48,7 @@ from upswing.ports import ModelRow
 from upswing.proving import AsksJudge, Proving
 from upswing.redact import Redactor
 from upswing.together import together
+from upswing.train.movement import Movement, movement_of
 from upswing.validate.metrics import ValidateMetrics
 
 log = logging.getLogger(__name__)
@@ -83,8 +84,8 @@ class Shipping:
         self.proving = Proving(
             folder / "validation", settings.validate, self._validations, objects, self.find,
             redactor, clock=clock, wall=wall, new_id=new_id, judge=judge,
-            key_of=self._key_of, unusable=self._unusable, remote=self._is_remote, metrics=ValidateMetrics(registry), worlds=worlds, production=Production(database),
-            base=base,
+            key_of=self._key_of, unusable=self._unusable, remote=self._is_remote, trained=self._trained,
+            metrics=ValidateMetrics(registry), worlds=worlds, production=Production(database), base=base,
         )  # fmt: skip
         world = World(
             Rollouts(database), self.board, self.serving, clock, wall, new_id, changed,
@@ -173,11 +174,24 @@ class Shipping:
         served = await self.serving.ensure(row or model_id)
         return served.backend, served.name
 
-    async def _unchanged(self, row: ModelRow) -> bool:
-        """Whether the job that made a model says that training has not moved it."""
+    async def _movement(self, row: ModelRow) -> Movement:
+        """What the job that made a model says of how far it moved."""
         job = await self._jobs.get(row.job_id)
         told = job.status.metadata if job else UNSET
-        return told is not UNSET and told.get("no_change") is True
+        if job is None or told is UNSET:
+            return Movement()
+        return movement_of(job.request.training_config.algorithm, told)
+
+    async def _trained(self, model_id: str) -> tuple[str, ...]:
+        """What training says of a model, for the report of its validation."""
+        row = await self._models.get(model_id)
+        moved = Movement() if row is None else await self._movement(row)
+        return tuple(f"Training, {name}: {told}." for name, told in moved.lines())
+
+    async def _unchanged(self, row: ModelRow) -> str | None:
+        """What to try next, where training has not moved a model."""
+        moved = await self._movement(row)
+        return moved.advice if moved.no_change else None
 
     async def _logged(self, row: ModelRow) -> Logged | None:
         """What the job that made a model estimated on held-out tasks, before and after."""

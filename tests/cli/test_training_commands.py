@@ -162,6 +162,17 @@ def test_a_job_without_progress_can_be_shown(state):
     assert outcome(bare) == [f"job-1 is {state}."]
 
 
+def test_a_job_ends_with_how_far_it_moved_and_what_to_try_next():
+    about = {
+        "kl_from_parent": 0.0, "changed_answers": 0.0, "train_reward": [0.3, 0.3], "no_change": True,
+        "advice": "Record more.\x1b[31m", "model_id": "v1",
+    }  # fmt: skip
+    told = outcome(running(metadata=about, status="completed"))
+    assert "no change Record more. [31m" in told
+    assert "moved 0.00 nats a reply, 0% of greedy answers changed" in told
+    assert "trained on 0.300 → 0.300, estimated from what was logged" in told
+
+
 def test_what_a_job_says_cannot_steer_the_terminal():
     nasty = running(metadata={"doing": "a\x1b[31mb\x07[bold]"}, error={"code": "DATA", "message": "x\x1b]0;y"})  # fmt: skip
     assert "\x1b[31m" not in shown(nasty)

@@ -28,6 +28,7 @@ wishes = st.builds(
     min_attempts=st.integers(2, 5),
     ages=st.sampled_from([{}, AGES]),
     max_age=st.integers(0, 3),
+    stale_before=st.none() | st.integers(0, 400).map(lambda n: NOON + timedelta(minutes=n)),
     fill=st.none() | st.integers(1, 60),
     balance=st.sampled_from([Balance(), Balance(even=True), PROFILE]),
     most_groups=st.sampled_from([None, 1, 3]),
@@ -47,7 +48,9 @@ def test_what_must_not_be_trained_on_never_is(given_candidates, wish):
         assert not any([member.opted_out, member.infra_error, member.evaluation])
         assert member.reward in {0.1, 0.5, 0.9}
         if wish.ages:
-            assert wish.ages.get(member.model, 0) <= wish.max_age
+            age = wish.ages.get(member.model, 0)
+            assert age <= wish.max_age
+            assert not age or wish.stale_before is None or member.ended >= wish.stale_before
 
 
 @given(candidates, wishes)
@@ -269,6 +272,8 @@ def test_older_policies_only_fill_up_and_only_as_far_back_as_may_be():
     assert of(fill=180) == {"v2": 160, "v1": 24}
     assert of() == {"v2": 160, "v1": 40, "tiny": 40}, "whoever names a size gets it"
     assert of(max_age=1) == {"v2": 160, "v1": 40}
+    late = NOON + timedelta(minutes=120)
+    assert of(stale_before=late) == {"v2": 160, "v1": 16, "tiny": 16}, "its own stay, however old"
 
 
 def test_in_a_window_the_newest_policys_agents_are_compared_alone_where_they_are_enough():

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from hashlib import sha256
 
 import msgspec
 import pytest
@@ -10,12 +11,13 @@ from hypothesis import strategies as st
 from tests.dataset.data_cases import NOW, candidates, crowd
 from tests.support import trajectory
 
+from upswing.contracts import canonical
 from upswing.contracts.steps import trajectory_of_row
 from upswing.dataset.balance import Balance
 from upswing.dataset.sample import Sample, sample_of
 from upswing.dataset.select import select
 from upswing.dataset.sift import Wish
-from upswing.dataset.snapshot import digest, read_snapshot, snapshot_of
+from upswing.dataset.snapshot import Snapshot, digest, read_snapshot, snapshot_of
 from upswing.errors import Rejected
 
 WISH = Wish("grpo", 40, holdout=0.3, seed=3)
@@ -84,6 +86,28 @@ def test_a_changed_snapshot_is_refused():
         read_snapshot(raw.replace(b'"seed":3', b'"seed":4'))
     with pytest.raises(Rejected, match="no snapshot"):
         read_snapshot(raw[:-5])
+
+
+ADDED = ("trained_groups", "policies", "off_policy", "sources")
+"""Fields with a default: a snapshot of an earlier version has none of them."""
+
+
+@pytest.mark.parametrize("known", range(len(ADDED)))
+def test_a_snapshot_of_an_earlier_version_still_verifies(known):
+    """It was sealed over the fields that there were, and says nothing of those that came later."""
+    written = msgspec.to_builtins(snapshot(crowd(80)))
+    for name in (*ADDED[known:], "sha256"):
+        del written[name]
+    sealed = {key: value for key, value in written.items() if key != "made"}
+    raw = msgspec.json.encode(written | {"sha256": sha256(canonical(sealed)).hexdigest()})
+    assert len(read_snapshot(raw).entries) == 40
+    with pytest.raises(Rejected, match="was changed"):
+        read_snapshot(raw.replace(b'"seed":3', b'"seed":4'))
+
+
+def test_every_field_that_came_later_has_a_default():
+    optional = [each.name for each in msgspec.structs.fields(Snapshot) if not each.required]
+    assert optional == ["sha256", *ADDED]
 
 
 @given(candidates, st.randoms())

@@ -93,7 +93,7 @@ class Ground:
         return report(candidate, current, self.improvement, self.word, self.lower, self.suites)
 
     async def unchanged(self, row):
-        return row.model_id in self.unmoved
+        return "Record more." if row.model_id in self.unmoved else None
 
     async def logged(self, row):
         return self.estimated

@@ -135,6 +135,7 @@ async def test_what_training_did_not_change_is_not_even_validated(ground):
     assert (ground.proved, ground.state(name), ground.shares) == ([], "failed", {BASE: 100.0})
     (incident,) = ground.store.incident_rows
     assert (incident.reason, "did not change it" in incident.sentence) == ("no_change", True)
+    assert incident.sentence.endswith("Record more."), "what to try next"
     assert replays(ground)
 
 

@@ -6,11 +6,14 @@ from tests.support import Client, raw, rows, until
 
 from upswing.adapters.sql.earnings import Earnings
 from upswing.adapters.sql.rollout_evidence import earned
+from upswing.config import Settings, ValidateConfig
 from upswing.worlds.recording import SOURCE
 from upswing.worlds.triage import Triage
 
 pytestmark = pytest.mark.live
 WORLD = Triage()
+MINE = "upswing.worlds.triage:Triage"
+SETTINGS = Settings(validate=ValidateConfig(worlds={"mine": MINE}))
 EASY, HARD, FIT = (task.task_id for task in WORLD.training[:3])
 
 
@@ -51,7 +54,7 @@ async def test_the_loop_says_which_tasks_to_try_from_what_the_model_solved(data)
     shares = {EASY: [1.0] * 30, HARD: [0.0] * 30, FIT: [0.0, 1.0] * 15}
     flat = [(task, share) for task, some in shares.items() for share in some]
     async with (
-        running_loop(data) as loop,
+        running_loop(data, settings=SETTINGS) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
     ):
         await scored(client, [tree(n, *each) for n, each in enumerate(flat)])
@@ -66,6 +69,12 @@ async def test_the_loop_says_which_tasks_to_try_from_what_the_model_solved(data)
             assert known[task]["weight"] < 0.1 < known[FIT]["weight"]
         _, others = await client("GET", "/v1/curriculum?world=elsewhere&n=8")
         assert others["tasks"] == []
+        _, code = await client("GET", "/v1/curriculum?world=os:abort&n=8")
+        assert code["tasks"] == [], "a request brings no code"
+        for name in ("mine", MINE):
+            _, own = await client("GET", f"/v1/curriculum?world={name}&n=1000")
+            assert own["tasks"]
+            assert {each["task_id"] for each in own["tasks"]} <= {t.task_id for t in WORLD.training}
         for query in ("", "?world=triage&n=0", "?world=triage&n=x", "?world=triage&seed=-1"):
             assert (await client("GET", f"/v1/curriculum{query}"))[0] == 422
 
@@ -86,5 +95,9 @@ async def test_practice_is_marked_in_the_store_and_counts_in_no_evidence(data):
         assert len(await Earnings(database).of("tiny", "other")) == 4
         await database.write(lambda tx: tx.execute("UPDATE trajectories SET door = 'gateway'"))
         assert (await database.read(lambda tx: earned(tx, "tiny", 100))).count == 4
+        totals = {
+            each.model: len(each.values) for each in await loop.rewards.model_totals(["tiny"])
+        }
+        assert totals == {"tiny": 4}, "the metric of a model's mean reward is a report, too"
         _, ready = await client("GET", "/api/admin/training/status")
         assert ready["readiness"]["stats"]["totalTrajectories"] == 10

@@ -225,6 +225,7 @@ async def test_the_status_tells_what_there_is_and_what_was_done(client, loop):
         "Ready to train!",
         "grpo",
     )
+    assert "Job job-1 is on its way." in ready["notes"]
     assert ready["stats"]["totalTrajectories"] == 6
     assert (ready["stats"]["scenarioGroups"], ready["stats"]["usableGroups"]) == (1, 1)
     now = loop._clock()
@@ -254,6 +255,10 @@ async def test_a_start_can_depend_on_whether_there_is_enough(client, loop, asked
         )
         assert "6 with too few others to compare" in answer["detail"]
         assert (await client("POST", "/training/start", asked))[0] == 202, "without the condition"
+        return
+    again, held = await client("POST", "/training/start?only_if_ready=true", asked)
+    assert (again, "is on its way" in held["detail"]) == (409, True), "one model at a time"
+    assert (await client("POST", "/training/start", asked))[0] == 202, "who insists gets a job"
 
 
 async def test_three_failures_in_a_row_show(client, loop):

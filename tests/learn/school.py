@@ -102,9 +102,9 @@ class School:
         assert status == 202, answer
         return request["training_job_id"]
 
-    async def train(self, algorithm, *, samples=10_000, seconds=600, **recipe):
+    async def train(self, algorithm, *, samples=10_000, seconds=600, name=None, **recipe):
         """Ask for a job and wait for its end; its last status."""
-        job_id = await self.ask(algorithm, samples=samples, **recipe)
+        job_id = await self.ask(algorithm, samples=samples, name=name, **recipe)
         ended = await until(lambda: self.ended(job_id), seconds, f"{job_id} did not end")
         self.statuses.append(ended)
         if ended["status"] == "completed":

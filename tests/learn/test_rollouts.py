@@ -11,13 +11,14 @@ from tests.learn.school import School, batch
 from tests.support import Client
 from tests.worlds.small import policy
 
+from upswing.dataset.split import is_held_out
 from upswing.train.learner import Team
 from upswing.train.recipe import Recipe
 from upswing.train.rollout_plan import Rollouts
 from upswing.train.tracks import logprobs, recorded
-from upswing.training.rollouts import FreshRollouts, Round, example_of, roll_out
+from upswing.training.rollouts import FreshRollouts, Round, example_of, roll_out, tries_of
 from upswing.world_server import Options, serve
-from upswing.worlds.curriculum import next_tasks
+from upswing.worlds.curriculum import Tries, next_tasks
 from upswing.worlds.remote_world import RemoteWorld
 from upswing.worlds.sampler import play
 from upswing.worlds.triage import Triage
@@ -102,11 +103,55 @@ def test_steps_are_numbered_on_and_rounds_that_were_done_before_are_not_repeated
     assert [msgspec.json.decode(line, type=Round).round for line in lines] == [1, 2, 3, 4]
 
 
+def test_tasks_that_are_held_out_are_never_played():
+    player, plan = policy(), Rollouts("x", rounds=1, tasks=64, attempts=2)
+    recipe = msgspec.structs.replace(RECIPE, holdout=0.5)
+    rounds = FreshRollouts(player.model, player.tokenizer, recipe, plan, CHECK)
+    played = {episode.task.task_id for episode in rounds._play(0, 64)}
+    tasks = {task.task_id for task in CHECK.training}
+    assert played == {task for task in tasks if not is_held_out(task, 0.5)} < tasks
+
+
+def test_the_first_round_tries_what_the_log_says_to_be_in_between():
+    names = [
+        task.task_id for task in CHECK.training if not is_held_out(task.task_id, RECIPE.holdout)
+    ]
+    between = set(names[:16])
+    tries = {name: Tries(40, 20 if name in between else 0) for name in names}
+    rounds, _ = fresh(Rollouts("x", rounds=1, tasks=10, attempts=2), tries=tries)
+    played = {episode.task.task_id for episode in rounds._play(0, 10)}
+    assert (len(played), len(played & between) >= 7) == (10, True)
+
+
+def test_what_was_logged_is_counted_by_task():
+    episodes = play(CHECK, CHECK.training[:3], policy(), group=4, seed=1)
+    examples = [example_of(episode, "w") for episode in episodes]
+    found = tries_of(examples)
+    assert {task: each.attempts for task, each in found.items()} == {
+        task.task_id: 4 for task in CHECK.training[:3]
+    }
+    assert sum(each.successes for each in found.values()) == sum(e.reward >= 0.5 for e in examples)
+
+
 def test_without_a_plan_nothing_is_played(tmp_path):
     assert not list(
         roll_out(None, None, RECIPE, tmp_path, team=Team(), clock=lambda: 0.0, first_step=0)
     )
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["mine", "triage"])
+def test_a_world_that_is_registered_is_played_by_its_name(tmp_path, name):
+    player = policy()
+    recipe = msgspec.structs.replace(RECIPE, rollouts=Rollouts(name, rounds=1, tasks=6, attempts=4))
+    list(
+        roll_out(
+            player.model, player.tokenizer, recipe, tmp_path, team=Team(), clock=lambda: 0.0,
+            first_step=0, worlds={"mine": "upswing.worlds.triage:Triage"},
+        )
+    )  # fmt: skip
+    (line,) = (tmp_path / "artifacts" / "rollouts.jsonl").read_bytes().splitlines()
+    assert msgspec.json.decode(line, type=Round).episodes == 24
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import gzip
 import json
 import socket
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import msgspec
@@ -18,6 +18,7 @@ from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.store import in_memory
 from upswing.adapters.sql.users import Users
 from upswing.collect.admit import Limits, admit_feedback
+from upswing.contracts.training import DATASET_SIZE, NEW
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.redact import Redactor
 from upswing.train.data_service import Data, NoData, wish_of
@@ -261,11 +262,23 @@ async def test_a_body_that_cannot_be_read_is_left_out_and_counted(memory):
 def test_a_wish_takes_over_what_was_asked_for():
     asked = request(sample_size=7, filter={"date_range": {"start": "2025-12-08T14:00:00+02:00"}})
     recipe = Recipe(windows_per_iteration=3, iterations=4, min_agents=2, seed=9, holdout=0.25)
-    wish = wish_of(asked, recipe, ["x"])
+    wish = wish_of(asked, recipe, ["x"], NOW)
     assert wish.start == datetime(2025, 12, 8, 12, tzinfo=UTC)
     assert wish.end is None
     assert (wish.sample_size, wish.most_groups, wish.min_agents) == (7, 12, 2)
     assert (wish.seed, wish.holdout, wish.drop) == (9, 0.25, {"x"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "capped"),
+    [({}, True), ({"filter": {"date_range": {"end": "2026-01-01T00:00:00Z"}}}, True),
+     ({"filter": {"date_range": {"start": "2025-01-01T00:00:00Z"}}}, False),
+     ({"filter": {"date_range": {"start": "2025-01-01T00:00:00Z"}}, "metadata": {DATASET_SIZE: NEW}}, True)],
+    ids=["no dates", "only an end", "dates of one's own", "the trigger's dates"],
+)  # fmt: skip
+def test_what_earlier_versions_did_lapses_unless_the_request_names_its_dates(changes, capped):
+    wish = wish_of(request(**changes), Recipe(max_days=10), (), NOW)
+    assert wish.stale_before == (NOW - timedelta(days=10) if capped else None)
 
 
 @pytest.mark.parametrize(

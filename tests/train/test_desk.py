@@ -4,6 +4,7 @@ import json
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from upswing.redact import Redactor
 from upswing.train.recipe import Recipe
 from upswing.train.requests_service import DEATHS_TO_POISON, Requests
 from upswing.train.service import Desk, Ways
+from upswing.worlds.known import place_of
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REDACTOR = Redactor()
@@ -52,13 +54,13 @@ async def only_tiny(name):
 class Bench:
     """A desk on a store."""
 
-    def __init__(self, store, *, train_here=True, base="tiny", recipe=None):
+    def __init__(self, store, *, train_here=True, base="tiny", recipe=None, worlds=()):
         self.store, self.jobs = store, Jobs(store.database)
         self.ended = []
         self.changes = 0
         self.desk = Desk(
             self.jobs, REDACTOR, Ways(Defaults("ppo", base, 10_000), recipe or {}, train_here),
-            check_base=only_tiny, clock=lambda: NOW, new_id=uuid.uuid4,
+            check_base=only_tiny, check_world=partial(place_of, registered=dict(worlds)), clock=lambda: NOW, new_id=uuid.uuid4,
             changed=self._changed, finished=lambda *told: self.ended.append(told),
         )  # fmt: skip
 
@@ -172,6 +174,26 @@ async def test_the_configs_knobs_come_before_the_requests(quick):
     job = await bench.job((await bench.desk.by_http(raw(tree), "k")).job_id)
     recipe = msgspec.json.decode(job.recipe, type=Recipe)
     assert (recipe.learning_rate, recipe.entropy, recipe.seed) == (1e-5, 0.25, 4)
+
+
+@pytest.mark.parametrize(
+    ("world", "refused"),
+    [("crafting", None), ("mine", None), ("shop.worlds:Shop", None), ("http://127.0.0.1:8200", None),
+     ("os:abort", "is code"), ("crafing", "There is no world"), ("", "There is no world")],
+)  # fmt: skip
+async def test_fresh_rollouts_play_a_world_that_is_known_and_a_request_brings_no_code(
+    quick, world, refused
+):
+    bench = Bench(quick, worlds={"mine": "shop.worlds:Shop"})
+    tree = asking(metadata={"recipe": {"rollouts": {"world": world}}})
+    if refused is None:
+        assert (await bench.desk.by_http(raw(tree), "k")).status == "queued"
+        return
+    with pytest.raises(Rejected, match=refused):
+        await bench.desk.by_http(raw(tree), "k")
+    assert await bench.jobs.list() == []
+    elsewhere = Bench(quick, train_here=False)
+    assert (await elsewhere.desk.by_http(raw(tree), "k")).status == "queued"
 
 
 # ── what is private ──────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.store.test_damage import spoilt
 
-from upswing.dataset.snapshot import Snapshot
+from upswing.dataset.snapshot import Snapshot, sealed
 from upswing.train.attempt_service import _lay_out, _snapshot_in
 from upswing.train.data_service import Gathered
 from upswing.training.session import _read_done
@@ -25,10 +25,8 @@ def home(tmp_path, snapshot):
 @pytest.fixture
 def snapshot():
     fields = {field.name: field for field in msgspec.structs.fields(Snapshot)}
-    made = {
-        name: _example(field.type) for name, field in fields.items() if field.required
-    } | {"sha256": "s" * 64}  # fmt: skip
-    return msgspec.convert(made, Snapshot)
+    made = {name: _example(field.type) for name, field in fields.items() if field.required}
+    return sealed(msgspec.convert(made, Snapshot))
 
 
 def _example(kind):
@@ -40,6 +38,12 @@ def _example(kind):
 def test_sound_data_are_gone_on_with(home, snapshot):
     assert _snapshot_in(home, snapshot.sha256) == snapshot
     assert _snapshot_in(home, "other") is None
+
+
+def test_a_snapshot_that_was_changed_is_gathered_anew(home, snapshot):
+    path = home / "artifacts" / "snapshot.json"
+    path.write_bytes(path.read_bytes().replace(b'"seed":0', b'"seed":1'))
+    assert _snapshot_in(home, snapshot.sha256) is None
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -6,21 +6,15 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.conftest import running_loop
 from tests.dataset.data_cases import NOW, crowd
 from tests.support import Client, cli, trajectory, until
 
 from upswing.adapters.sql.decisions import Decisions
-from upswing.cli.learn_report import (
-    Cycle,
-    Earned,
-    History,
-    _evidence,
-    _held_out,
-    draw,
-    gather,
-    render,
-)
+from upswing.cli.learn_report import _evidence, gather
+from upswing.cli.learn_view import Cycle, Earned, History, draw, render
 from upswing.config import Settings, TriggerConfig
 from upswing.dataset.select import select
 from upswing.dataset.sift import Wish
@@ -29,6 +23,7 @@ from upswing.deploy.journal import Judged
 from upswing.deploy.strategy import Boldness
 from upswing.ports import Decision
 from upswing.train.fit import Fitted
+from upswing.train.movement import Movement, movement_of
 from upswing.train.plan import Earlier, plan_of
 from upswing.train.plan import render as plan_text
 from upswing.train.recipe import Recipe
@@ -100,11 +95,20 @@ async def test_a_dry_run_says_what_a_job_would_do_and_makes_none(data):
         assert b"Nothing was trained yet" in report.stdout
 
 
+STATUS = {
+    "stopped": "kl_budget", "kl_from_parent": 1.4, "changed_answers": 0.25,
+    "train_reward": [0.31, 0.52], "holdout_reward": [0.3, 0.5], "holdout_measured_by": "logged",
+    "off_policy_share": 0.1, "importance_mean": 0.98, "importance_truncated": 0.001,
+    "effective_sample": 0.9, "mismatch_kl": 0.00021, "no_change": False,
+}  # fmt: skip
+"""Of a completed job."""
+
+
 def test_a_learn_report_tells_each_cycle_and_draws_it(tmp_path):
     def cycle(number, state, why=()):
         return Cycle(
             number, f"job-{number}", NOW, "grpo", "completed", 60.0, {"tiny": 0.25, "v1": 0.75}, 800, 90,
-            f"v{number}", "tiny", state, "kl_budget", 1.4, (0.3, 0.5), (0.1, 0.05, 0.15), "pass", why,
+            f"v{number}", "tiny", state, movement_of("grpo", STATUS), (0.1, 0.05, 0.15), "pass", why,
             Earned(500, 0.5, 0.6),
         )  # fmt: skip
 
@@ -116,7 +120,14 @@ def test_a_learn_report_tells_each_cycle_and_draws_it(tmp_path):
     assert "tiny: 900 trajectories, reward 0.300" in text
     assert "25% tiny, 75% v1" in text
     assert "why not      It is worse." in text
-    assert "stopped by kl_budget" in text
+    assert (
+        "moved        1.40 nats a reply, 25% of greedy answers changed, stopped by kl_budget"
+        in text
+    )
+    assert "trained on   0.310 → 0.520" in text
+    assert "held out     0.300 → 0.500, estimated from logged episodes" in text
+    assert "off-policy   10% of tokens, weights 0.98 on the mean, 0.1% cut, worth 90%" in text
+    assert "server and trainer 2.1e-04 nats a token apart" in text
     assert "learned on   800 trajectories, 90 groups with a difference" in text
     assert "validation   pass, +0.100 [+0.050, +0.150]" in text
     draw(history, tmp_path / "chart.png")
@@ -151,7 +162,7 @@ async def test_a_learn_report_counts_neither_practice_nor_evaluations(store):
 def cycle_of(algorithm="grpo", state="completed", model_id="v1", **changes):
     made = Cycle(
         1, "job-1", NOW, algorithm, state, 60.0, {"tiny": 1.0}, 428, 428, model_id, "tiny",
-        "deployed" if model_id else None, "", 1.4, (None, None), None, "", (),
+        "deployed" if model_id else None, Movement(kl=1.4), None, "", (),
     )  # fmt: skip
     return replace(made, **changes)
 
@@ -179,9 +190,31 @@ def test_single_attempts_are_no_groups_and_a_verdict_says_what_decided():
 
 def test_a_mean_of_what_was_selected_for_success_is_no_reward():
     about = {"holdout_reward": [1.0, 1.0], "holdout_measured_by": "logged"}
-    assert _held_out("rft", about) == (None, None)
-    assert _held_out("rft", about | {"holdout_measured_by": "fresh"}) == (1.0, 1.0)
-    assert _held_out("grpo", about) == (1.0, 1.0)
+    assert movement_of("rft", about).held_out == (None, None)
+    assert movement_of("rft", about | {"holdout_measured_by": "fresh"}).held_out == (1.0, 1.0)
+    assert movement_of("grpo", about).held_out == (1.0, 1.0)
+
+
+def test_what_moved_nothing_is_a_result_with_what_to_try_next():
+    about = {
+        "kl_from_parent": 0.0,
+        "changed_answers": 0.0,
+        "no_change": True,
+        "advice": "Record more.",
+    }
+    text = "\n".join(render(History(cycles=(cycle_of(movement=movement_of("grpo", about)),))))
+    assert "no change    Record more." in text
+    assert "moved        0.00 nats a reply, 0% of greedy answers changed" in text
+
+
+FIGURES = st.none() | st.booleans() | st.floats() | st.lists(st.floats(), max_size=3)
+
+
+@given(st.dictionaries(st.sampled_from([name for name in STATUS if name != "stopped"]), FIGURES))
+def test_no_figure_that_is_none_is_told(about):
+    for _, told in movement_of("grpo", about).lines():
+        assert "nan" not in told
+        assert "inf" not in told
 
 
 def test_a_plan_says_what_it_counts_and_what_it_leaves_out():

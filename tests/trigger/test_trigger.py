@@ -18,6 +18,7 @@ from upswing.contracts import TrainingRequest, decode
 from upswing.contracts.topics import TRAINING_REQUEST, TRAINING_STATUS
 from upswing.errors import Misuse
 from upswing.redact import Redactor
+from upswing.reward.fall import fall_of
 from upswing.reward.influence import fair_mean
 from upswing.runtime import Address, Loop
 from upswing.train.jobs import moved
@@ -57,7 +58,7 @@ class Bench:
         )  # fmt: skip
         self.trigger = Trigger(
             self.signals, self.journal, desk, self.policy,
-            mean=fair_mean, clock=lambda: self.now, new_id=uuid.uuid4, deploys=deploys,
+            mean=fair_mean, beside=fall_of, clock=lambda: self.now, new_id=uuid.uuid4, deploys=deploys,
         )  # fmt: skip
 
     async def score(
@@ -500,8 +501,11 @@ async def test_a_model_on_its_way_is_waited_for(bench):
     await bench.score(10)
     bench.restart(deploys=True)
     assert (await bench.trigger.round()).kind is Why.MODEL
+    assert "one model at a time" in await bench.trigger.on_its_way()
     await bench.store.database.write(lambda tx: tx.execute("UPDATE models SET state = 'failed'"))
+    assert await bench.trigger.on_its_way() is None
     assert isinstance(await bench.trigger.round(), Train)
+    assert "is on its way" in await bench.trigger.on_its_way()
 
 
 async def test_what_came_since_then_is_counted_by_time(bench):

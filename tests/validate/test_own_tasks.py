@@ -74,8 +74,12 @@ def suite(report, name="world:mine"):
 
 
 async def test_a_world_by_entry_point_is_a_suite_and_alone_counts(make):
-    async with Learned({"new": 0.9, "old": 0.3}) as models, make(models) as prover:
+    async def trained(model):
+        return (f"Training, moved: {model} by 1.40 nats a reply.",)
+
+    async with Learned({"new": 0.9, "old": 0.3}) as models, make(models, trained=trained) as prover:
         report = await prover.proving.prove("new", "old")
+    assert report.notes[0] == "Training, moved: new by 1.40 nats a reply."
     assert (report.word, [s.name for s in report.suites if s.counted]) == ("pass", ["world:mine"])
     assert (suite(report).own, suite(report).samples, report.looks) == (True, 4, (4,))
     assert 0.2 <= suite(report).constant <= 0.35

@@ -176,7 +176,9 @@ def _training(command: Command) -> None:
         "--recipe", action="append", default=[], metavar="KNOB=VALUE", help="any other knob; may be repeated"
     )  # fmt: skip
     train.add_argument(
-        "--force", action="store_true", help="even when there is not enough to train on"
+        "--force",
+        action="store_true",
+        help="even when there is not enough to train on, or a model is on its way",
     )
     train.add_argument("--wait", action="store_true", help="look on until it ends")
     jobs = command("jobs", "training:jobs", "List, show, watch and cancel training jobs.")

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,15 +79,17 @@ def config(case: Case) -> str:
 
 def check_config(settings: Settings, surroundings: Surroundings) -> None:
     """`Misuse` when a setting, or a variable that stands for one, cannot be meant so."""
+    from upswing.config import registered_worlds
     from upswing.deploy.policy import policy_of as deploy_policy
     from upswing.gateway.allowance import read_allowance
     from upswing.scoring import rules_of
     from upswing.train.wish import check_knobs
     from upswing.trigger.policy import policy_of
+    from upswing.worlds.known import place_of
 
     policy_of(settings, surroundings)
     deploy_policy(surroundings.deploy, settings.deploy)
-    check_knobs(settings.train.recipe)
+    check_knobs(settings.train.recipe, partial(place_of, registered=registered_worlds(settings)))
     read_allowance(os.environ)
     rules_of(settings.reward, surroundings)
 

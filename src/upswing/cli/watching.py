@@ -15,6 +15,7 @@ from urllib.parse import quote
 from upswing.cli.client import ask
 from upswing.cli.training import printable, read, remote
 from upswing.errors import Misuse
+from upswing.train.movement import movement_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -159,6 +160,14 @@ _COLOURS = {
 }
 
 
+def _movement(status: Status) -> list[str]:
+    """How far the policy moved and what that brought, once the job is over."""
+    if status["status"] != "completed":
+        return []
+    found = movement_of("", status.get("metadata", {}))
+    return [f"{name} {printable(told)}" for name, told in found.lines() if name != "held out"]
+
+
 def outcome(status: Status) -> list[str]:
     """What is left to say at the end."""
     lines = [f"{status['training_job_id']} is {status['status']}."]
@@ -169,6 +178,7 @@ def outcome(status: Status) -> list[str]:
         gain = results.get("improvement_over_baseline")
         told = f" ({gain:+.3f} over the start)" if gain is not None else ""
         lines.append(f"held-out reward {results['holdout_reward']:.3f}{told}")
+    lines += _movement(status)
     if model := status.get("metadata", {}).get("model_id"):
         lines.append(f"model {printable(model)}")
     lines += [

@@ -41,7 +41,7 @@ class LeftOut(StrEnum):
     LENGTH = "max_trajectory_length"
     PROFILE = "exclude_subordinate_profiles"
     STALE = "stale"
-    """A policy too far back made it."""
+    """A policy too far back made it, or an earlier one too long ago."""
     SMALL_GROUP = "small_group"
     """Too few others to compare it with."""
     NO_OUTCOME = "no_outcome"
@@ -67,7 +67,7 @@ _SAID = {
     LeftOut.DOMAIN: "of other domains",
     LeftOut.LENGTH: "too long",
     LeftOut.PROFILE: "of excluded profiles",
-    LeftOut.STALE: "stale (of policies too far back, or of models that were given up)",
+    LeftOut.STALE: "stale (of policies too far back or too long ago, or of models that were given up)",
     LeftOut.SMALL_GROUP: "with too few others to compare",
     LeftOut.NO_OUTCOME: "whose outcome nobody states",
     LeftOut.FLAT: "in groups where nobody did better than another",
@@ -188,6 +188,8 @@ class Wish:
     Those that are not named are foreign: nobody knows their age."""
     max_age: int = 2
     """Versions back beyond which a trajectory is stale."""
+    stale_before: datetime | None = None
+    """When an earlier version's trajectory must have ended at the earliest; None: whenever."""
     fill: int | None = None
     """Trajectories that older policies may fill up to when the newest policy has fewer; None: as
     many as are asked for."""
@@ -241,6 +243,8 @@ def _tests(wish: Wish) -> list[tuple[LeftOut, Callable[[Candidate], bool]]]:
     ages, oldest = wish.ages, wish.max_age
     if ages:
         tests.append((LeftOut.STALE, lambda c: ages.get(c.model, 0) > oldest))
+        if (first := wish.stale_before) is not None:
+            tests.append((LeftOut.STALE, lambda c: ages.get(c.model, 0) > 0 and c.ended < first))
     if start is not None:
         tests.append((LeftOut.DATE, lambda c: c.ended < start))
     if end is not None:

@@ -132,19 +132,26 @@ def sealed(snapshot: Snapshot) -> Snapshot:
 
 def digest(snapshot: Snapshot) -> str:
     """The sha256 of everything but the hash itself and the time at which it was made."""
-    content = msgspec.to_builtins(snapshot)
+    return _digest(msgspec.to_builtins(snapshot))
+
+
+def _digest(content: Mapping[str, Any]) -> str:
     return sha256(
         canonical({key: value for key, value in content.items() if key not in {"sha256", "made"}})
     ).hexdigest()
 
 
 def read_snapshot(raw: bytes) -> Snapshot:
-    """A snapshot that was written down, or `Rejected` when it is not what it was."""
+    """A snapshot that was written down, or `Rejected` when it is not what it was.
+
+    Its hash is of what is written, so it still fits when a later version knows more fields.
+    """
     try:
         snapshot = from_json(raw, Snapshot)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        written = from_json(raw, dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Rejected(Reason.MALFORMED, f"This is no snapshot: {error}.") from None
-    if digest(snapshot) != snapshot.sha256:
+    if _digest(written) != snapshot.sha256:
         raise Rejected(Reason.CONFLICT, "The snapshot was changed: its hash does not fit.")
     return snapshot
 

@@ -50,8 +50,8 @@ from upswing.ports_rollout import Audit, Incident, ModelMove, Superseded
 log = logging.getLogger(__name__)
 Prove = Callable[[str, str], Awaitable[ValidationReport]]
 """(candidate, current) → what came of it; both are served."""
-Unchanged = Callable[[ModelRow], Awaitable[bool]]
-"""Whether training said of its model that nothing in it has changed."""
+Unchanged = Callable[[ModelRow], Awaitable[str | None]]
+"""What to try next, where training said of its model that nothing in it has changed; None: it has."""
 ReadsLogged = Callable[[ModelRow], Awaitable[Logged | None]]
 """What training estimated from logged episodes."""
 REGISTERED = "registered-"
@@ -155,8 +155,8 @@ class Arrivals:
     async def _proved(self, row: ModelRow, current: str) -> None:
         name = row.model_id
         try:
-            if await self._is_unchanged(row):
-                judged = self._judged(row, current, "", "no_change", (), None)
+            if (advice := await self._advice(row)) is not None:
+                judged = self._judged(row, current, "", "no_change", (advice,), None)
                 await self._settle(replace(judged, changed=False), Model.FAILED, None)
                 return
             await self._loads.there(current)
@@ -189,10 +189,10 @@ class Arrivals:
         by_hand = row.job_id.startswith(REGISTERED)
         return None if by_hand or self._logged is None else worth_of(await self._logged(row))
 
-    async def _is_unchanged(self, row: ModelRow) -> bool:
-        """What was registered by hand is validated in any case."""
+    async def _advice(self, row: ModelRow) -> str | None:
+        """What to try next, where nothing changed; what was registered by hand is validated in any case."""
         by_hand = row.job_id.startswith(REGISTERED)
-        return not by_hand and self._unchanged is not None and await self._unchanged(row)
+        return None if by_hand or self._unchanged is None else await self._unchanged(row)
 
     async def _again(self, row: ModelRow, current: str, error: Exception) -> None:
         """Later, and not for ever."""

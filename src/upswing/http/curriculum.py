@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.http.app import Problem, Request, Response, Route, answer
 from upswing.worlds.curriculum import Tries, next_tasks, weight_of
-from upswing.worlds.known import world_of
+from upswing.worlds.known import place_of, world_of
+from upswing.worlds.own import is_address
 
 SCOPES = frozenset({"agent", "reader", "operator"})
 _MOST = 1000
@@ -54,8 +57,9 @@ class StatsReader(Protocol):
 class CurriculumRoutes:
     """The handler."""
 
-    def __init__(self, reader: StatsReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: StatsReader, registered: Mapping[str, str]) -> None:
+        """`registered` are the worlds of the config, by name."""
+        self._reader, self._registered = reader, registered
         self._asked = count()
         """So that who asks twice gets other tasks."""
 
@@ -75,26 +79,31 @@ class CurriculumRoutes:
             raise Rejected(Reason.SCHEMA, "Name the world: /v1/curriculum?world=desk&n=8.")
         known = await self._reader.current()
         stats = {task: Tries(*counts) for task, counts in known.tasks.items()}
-        tasks = _tasks(world, _number(query, "seed", 0, 0, 2**31), stats)
+        seed = _number(query, "seed", 0, 0, 2**31)
+        tasks = await asyncio.to_thread(_tasks, world, self._place(world), seed, stats)
         drawn = next_tasks(stats, tasks, n, f"{len(stats)}/{next(self._asked)}")
         told = [_told(task, stats.get(task, Tries())) for task in drawn]
         return answer(200, NextTasks(world, known.model, told))
 
+    def _place(self, world: str) -> str | None:
+        """Where the world is; None where nobody here knows it: a request brings no code."""
+        try:
+            return place_of(world, self._registered)
+        except Misuse:
+            return None
 
-def _tasks(world: str, seed: int, stats: Mapping[str, Tries]) -> Sequence[str]:
-    """The world's tasks to learn from; of a world that is not ours, those that were tried."""
-    ours = _ours(world, seed)
-    if ours is not None:
-        return ours
-    return sorted(task for task in stats if task.startswith(f"{world}-"))
+
+def _tasks(world: str, place: str | None, seed: int, stats: Mapping[str, Tries]) -> Sequence[str]:
+    """The world's tasks to learn from; of one that is not here, those that were tried."""
+    if place is not None and not is_address(place):
+        return _training(place, seed)
+    name = world if place is None else urlsplit(place).netloc
+    return sorted(task for task in stats if task.startswith(f"{name}-"))
 
 
 @lru_cache(maxsize=16)
-def _ours(world: str, seed: int) -> tuple[str, ...] | None:
-    try:
-        return tuple(task.task_id for task in world_of(world, seed).training)
-    except Misuse:
-        return None
+def _training(place: str, seed: int) -> tuple[str, ...]:
+    return tuple(task.task_id for task in world_of(place, seed).training)
 
 
 def _told(task: str, tries: Tries) -> NextTask:

@@ -102,7 +102,7 @@ class Training:
         gone = {404: ("There is no such job.", Problem)}
         bad = {400: ("Not JSON.", Problem), 422: ("Not what it should be.", Problem)}
         odd = {422: ("A parameter is wrong.", Problem)}
-        over = {409: ("The id is known with another request, or there is not enough to train on.", Problem)}  # fmt: skip
+        over = {409: ("The id is known with another request, there is not enough to train on, or a model is on its way.", Problem)}  # fmt: skip
         ready: dict[str, dict[str, Any]] = {"only_if_ready": {"enum": ["true", "false"]}}
         which: dict[str, dict[str, Any]] = {
             "status": {"enum": list(BECOMES)}, "limit": LIMIT, "since": SPAN_SCHEMA,
@@ -225,16 +225,22 @@ class Training:
                 },
                 "algorithm": state.algorithm,
                 "why": state.why,
-                "notes": [there.tasks.sentence] if there.tasks.sentence else [],
+                "notes": [
+                    each
+                    for each in (there.tasks.sentence, await self._trigger.on_its_way())
+                    if each
+                ],
             },
         }
         return answer(200, tree)
 
     async def _missing(self, request: TrainingRequest, recipe: Recipe) -> str | None:
-        """What this way to train needs and there is not."""
+        """What this way to train needs and there is not, or what is on its way before it."""
         found = await self._look(request, recipe)
         state = self._state(found.there, recipe)
-        return None if state.ready and not found.nothing else _both(state, found.nothing)
+        if state.ready and not found.nothing:
+            return await self._trigger.on_its_way()
+        return _both(state, found.nothing)
 
     async def _look(self, request: TrainingRequest, recipe: Recipe) -> Preview:
         """What a job would find; a source or a start that is not there is the request's fault."""

@@ -11,7 +11,8 @@ lets them move it by at most 0.25 × 0.075 < 0.02.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from math import fsum
 from typing import NamedTuple
 
@@ -33,19 +34,38 @@ def fair_mean(values: Iterable[tuple[Speaker, float]]) -> float | None:
     True
     """
     told = list(values)
-    keys = {_key(speaker) for speaker, _ in told}
-    mine: dict[Hashable, list[tuple[Speaker, float]]] = {}
-    for speaker, value in told:
-        alone = len(keys) > 1 and isinstance(speaker, Voice)
-        mine.setdefault(_Key(_key(speaker)) if alone else speaker, []).append((speaker, value))
-    several = {name for name in mine if isinstance(name, _Key)}
-    return _weighed({name: (len(rows), _mean(name, rows)) for name, rows in mine.items()}, several)
+    mine = principals(told).of(told)
+    return _weighed({name: (len(rows), _mean(name, rows)) for name, rows in mine.items()})
 
 
 class _Key(NamedTuple):
     """All users of one key."""
 
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Principals:
+    """Who counts as one, where these keys speak."""
+
+    several: bool
+    """More than one key speaks: then all users of one that may not speak for many are one principal."""
+
+    def of(
+        self, values: Iterable[tuple[Speaker, float]]
+    ) -> dict[Hashable, list[tuple[Speaker, float]]]:
+        """What each principal gave."""
+        mine: dict[Hashable, list[tuple[Speaker, float]]] = {}
+        for speaker, value in values:
+            alone = self.several and isinstance(speaker, Voice)
+            name = _Key(_key(speaker)) if alone else speaker
+            mine.setdefault(name, []).append((speaker, value))
+        return mine
+
+
+def principals(values: Iterable[tuple[Speaker, float]]) -> Principals:
+    """Who counts as one among those who spoke here."""
+    return Principals(len({_key(speaker) for speaker, _ in values}) > 1)
 
 
 def _key(speaker: Speaker) -> str:
@@ -59,18 +79,14 @@ def _mean(name: Hashable, rows: list[tuple[Speaker, float]]) -> float:
     return fair_mean(rows) or 0.0
 
 
-def _weighed(
-    means: Mapping[Hashable, tuple[int, float]], keys: Collection[Hashable]
-) -> float | None:
+def _weighed(means: Mapping[Hashable, tuple[int, float]]) -> float | None:
     if not means:
         return None
-    weights = _capped({name: count for name, (count, _) in means.items()}, keys)
+    weights = capped({name: count for name, (count, _) in means.items()})
     return fsum(weights[name] * mean for name, (_, mean) in means.items()) / fsum(weights.values())
 
 
-def _capped(
-    counts: Mapping[Hashable, int], keys: Collection[Hashable] = ()
-) -> dict[Hashable, float]:
+def capped(counts: Mapping[Hashable, float]) -> dict[Hashable, float]:
     """Weights of which none exceeds `CAP` shares of their sum, and no key half of it.
 
     Capping the largest makes the sum smaller and so the cap too; a few rounds settle it. When
@@ -81,7 +97,7 @@ def _capped(
         return weights
     for _ in range(200):
         whole = fsum(weights.values())
-        caps = {name: whole * cap_of(len(weights), key=name in keys) for name in weights}
+        caps = {name: whole * cap_of(len(weights), key=isinstance(name, _Key)) for name in weights}
         if all(weight <= caps[name] * (1 + 1e-12) for name, weight in weights.items()):
             return weights
         weights = {name: min(weight, caps[name]) for name, weight in weights.items()}

@@ -109,6 +109,8 @@ class RewardStore(Protocol):
 
     async def settle(self, late: frozenset[str], after: timedelta, *, now: datetime) -> int: ...
 
+    async def reread(self) -> int: ...
+
     async def give_up_waiting(self, before: datetime, most: int, *, now: datetime) -> int: ...
 
     async def model_totals(
@@ -402,7 +404,9 @@ class Rewarder:
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────
 
     async def chores(self) -> None:
-        """The slow things: the history, means per model, and words whose trajectory never came."""
+        """The slow things: old rows, the history, means per model, and words whose trajectory never came."""
+        while await self._store.reread():
+            pass
         while await self._store.settle(LATE, FIRST_HOUR, now=self._clock()):
             self.forget()  # the history has changed: it is read anew
         totals = await self._store.model_totals(self._models)

@@ -27,7 +27,7 @@ import msgspec
 from upswing.contracts.training import TrainingStatus
 from upswing.contracts.typed import from_json, json_decoder
 from upswing.dataset.sample import Sample
-from upswing.dataset.snapshot import Snapshot
+from upswing.dataset.snapshot import Snapshot, read_snapshot
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.ports import Job, Renewed
 from upswing.together import begin
@@ -393,10 +393,10 @@ def _write(path: Path, body: bytes) -> None:
 def _snapshot_in(home: Path, wanted: str | None) -> Snapshot | None:
     """The snapshot whose samples lie in the folder, if it is this one."""
     try:
-        known = from_json((home / "artifacts" / "snapshot.json").read_bytes(), Snapshot)
+        known = read_snapshot((home / "artifacts" / "snapshot.json").read_bytes())
         sums = (home / _SUMS).read_text()
         sound = sums == _sha256(home / "samples.jsonl")
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (OSError, Rejected, UnicodeDecodeError):
         return None
     return known if known.sha256 == wanted and sound else None
 

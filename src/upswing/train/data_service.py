@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -86,7 +86,7 @@ class Data:
         trajectories that an earlier attempt found to be bad, `ages` says how many versions back
         each policy is.
         """
-        wish = replace(wish_of(request, recipe, drop), ages=ages or {})
+        wish = replace(wish_of(request, recipe, drop, now), ages=ages or {})
         found = await self._sources.find(request.training_config.dataset, ancestors)
         lost = Counter(found.left_out)
         candidates, right = await self._offered(wish, found)
@@ -113,7 +113,7 @@ class Data:
         now: datetime,
     ) -> Preview:
         """What `gather` would choose now; no trajectory is read and nothing is remembered."""
-        wish = replace(wish_of(request, recipe, ()), ages=ages)
+        wish = replace(wish_of(request, recipe, (), now), ages=ages)
         found = await self._sources.find(request.training_config.dataset, ancestors)
         candidates, _ = await self._offered(wish, found)
         selection = await asyncio.to_thread(select, candidates, wish)
@@ -177,8 +177,8 @@ class Data:
         return ([] if useless else [made[name] for name in by_id]), useless
 
 
-def wish_of(request: TrainingRequest, recipe: Recipe, drop: Collection[str]) -> Wish:
-    """What a request asks for, or `Rejected`."""
+def wish_of(request: TrainingRequest, recipe: Recipe, drop: Collection[str], now: datetime) -> Wish:
+    """What a request asks for now, or `Rejected`."""
     dataset = request.training_config.dataset
     given = DatasetFilter() if dataset.filter is UNSET else dataset.filter
     dates = given.date_range
@@ -195,6 +195,9 @@ def wish_of(request: TrainingRequest, recipe: Recipe, drop: Collection[str]) -> 
         min_agents=recipe.min_agents,
         min_attempts=recipe.min_attempts,
         max_age=recipe.max_age,
+        stale_before=now - timedelta(days=recipe.max_days)
+        if start is None or is_fresh(request)
+        else None,
         fill=recipe.fill if is_fresh(request) else None,
         self_reported=recipe.self_reported,
         min_score=0.5 if given.min_reward is UNSET else given.min_reward,

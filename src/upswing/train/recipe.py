@@ -62,6 +62,10 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_age: Annotated[int, Meta(ge=0)] = 2
     """How many versions back a policy may be whose trajectories still take part. Each version moves
     away by its KL budget, and importance weights of more than a few nats are all noise."""
+    max_days: Positive = 30
+    """Days after which an earlier version's trajectories no longer take part: tasks and tools change
+    too. It does not bound what the policy did that training starts from, nor a request that names its
+    dates."""
     fill: Positive = 256
     """Trajectories that earlier policies may fill up to where the current one has fewer."""
     self_reported: bool = False
@@ -98,7 +102,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rewarded."""
 
     max_tokens: Annotated[int, Meta(ge=16)] = 4096
-    """Tokens of one trajectory; a longer one loses whole turns from its end, and is counted."""
+    """Tokens of one trajectory; a longer one does not train, is compared with, and is counted."""
     full: bool | None = None
     """Train all weights instead of an adapter; none means: yes for `tiny`, no for others."""
     lora: Lora = Lora()

@@ -97,19 +97,20 @@ class Desk:
         ways: Ways,
         *,
         check_base: Callable[[str], Awaitable[None]],
+        check_world: Callable[[str], object] = lambda _: None,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
         changed: Callable[[], None] = lambda: None,
         finished: Callable[[State, float, int], None] = lambda _state, _seconds, _samples: None,
     ) -> None:
-        """`check_base` raises `Misuse` for a base model that cannot be had.
+        """`check_base` raises `Misuse` for a base model that cannot be had, `check_world` for a world.
 
         `changed` is called after each commit, `finished` for each job that ends here.
         """
         self._jobs = jobs
         self._redactor = redactor
         self._ways = ways
-        self._check_base = check_base
+        self._check_base, self._check_world = check_base, check_world
         self._clock = clock
         self._new_id = new_id
         self._changed = changed
@@ -132,7 +133,7 @@ class Desk:
         if (absent := await self._missing_base(request)) is not None:
             raise Rejected(Reason.SCHEMA, absent)
         if missing is not None:
-            what = await missing(request, recipe_of(request, self._ways.recipe))
+            what = await missing(request, self._recipe(request))
             if what is not None:
                 raise Conflict(f"Not ready to train: {what}")
         return await self._place(request, announce=True)
@@ -145,7 +146,7 @@ class Desk:
         request = filled(raw, filling)
         if (absent := await self._missing_base(request)) is not None:
             raise Rejected(Reason.SCHEMA, absent)
-        return request, recipe_of(request, self._ways.recipe)
+        return request, self._recipe(request)
 
     async def _filling(
         self, requester: str, current: Callable[[], Awaitable[Current]] | None
@@ -180,7 +181,7 @@ class Desk:
 
     async def _place(self, request: TrainingRequest, *, announce: bool, **more: Any) -> Placed:
         job_id, now = request.training_job_id, self._clock()
-        recipe = recipe_of(request, self._ways.recipe)
+        recipe = self._recipe(request)
         fit = clean(request, self._redactor)
         missing = await self._missing_base(request)
         note = _WAITS if self._ways.train_here else _ELSEWHERE
@@ -201,6 +202,17 @@ class Desk:
         job = await self._jobs.get(job_id)
         state = job.state if job else "unknown"
         return Placed(taken, job_id, state, f"The job is known; it is {state}.", fit.changed)
+
+    def _recipe(self, request: TrainingRequest) -> Recipe:
+        """How the job is trained, or `Rejected`; where it is trained elsewhere, worlds are others' matter."""
+        recipe = recipe_of(request, self._ways.recipe)
+        if recipe.rollouts is not None and self._ways.train_here:
+            try:
+                self._check_world(recipe.rollouts.world)
+            except Misuse as error:
+                sentence = f"The recipe cannot be used: `rollouts.world`: {error}"
+                raise Rejected(Reason.SCHEMA, sentence) from None
+        return recipe
 
     async def _missing_base(self, request: TrainingRequest) -> str | None:
         """Why the base model cannot be had here; another worker's machine may well have it."""

@@ -48,7 +48,7 @@ class JobSpec(msgspec.Struct, frozen=True):
     cache: str = ""
     """Folder in which bases are kept that we make ourselves."""
     worlds: dict[str, str] = {}
-    """Worlds of the user's own, by name: where held-out tasks can be played."""
+    """Worlds of the user's own, by name: where held-out tasks and fresh rollouts can be played."""
     cost_per_hour: float = 0.0
     """US dollars, for the model card and the status."""
 

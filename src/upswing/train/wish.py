@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -67,18 +67,27 @@ class Clean:
     changed: bool
 
 
-def check_knobs(configured: Mapping[str, Any]) -> None:
+def check_knobs(
+    configured: Mapping[str, Any], check_world: Callable[[str], object] = lambda _: None
+) -> None:
     """`Misuse` when the config's knobs make no recipe, before anybody asks for one.
+
+    `check_world` raises `Misuse` for a world that fresh rollouts cannot play.
 
     >>> check_knobs({"epochs": 0})
     Traceback (most recent call last):
     upswing.errors.Misuse: [train.recipe] epochs: expected a whole number of at least 1.
     """
     try:
-        from_tree(dict(configured), Recipe)
+        recipe = from_tree(dict(configured), Recipe)
     except msgspec.ValidationError as error:
         place, what = mistake(error, Recipe)
         raise Misuse(f"[train.recipe] {place}: {what}.") from None
+    if recipe.rollouts is not None:
+        try:
+            check_world(recipe.rollouts.world)
+        except Misuse as error:
+            raise Misuse(f"[train.recipe.rollouts] world: {error}") from None
 
 
 def whole(raw: bytes) -> TrainingRequest:

@@ -3,17 +3,19 @@
     curriculum ─▶ tasks ─▶ play with the policy as it is ─▶ groups ─▶ Learner, few passes ─▶ next round
 
 Every round is on-policy: its tokens and logprobs are those that were drawn from the weights that the
-round's update starts from. Episodes are played in this process and stored nowhere: they count in no
+round's update starts from. Tasks that are held out are not played: they measure the job, and the model
+afterwards. The first round's tasks are chosen by what the log says of the policy. Episodes are played in this process and stored nowhere: they count in no
 evidence, no degradation and no report but the job's own (`artifacts/rollouts.jsonl`: numbers, no text).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -21,6 +23,8 @@ import torch
 from torch import nn
 
 from upswing.contracts.typed import from_json
+from upswing.dataset.split import is_held_out
+from upswing.dataset.teaching import SUCCESS
 from upswing.train.credit import Signal, signal_of
 from upswing.train.example import Example
 from upswing.train.learner import Learner, Team
@@ -32,6 +36,7 @@ from upswing.worlds.curriculum import Tries, next_tasks
 from upswing.worlds.episode import Episode
 from upswing.worlds.horizon import Horizon
 from upswing.worlds.known import world_of
+from upswing.worlds.own import is_address
 from upswing.worlds.remote_world import RemoteWorld
 from upswing.worlds.sampler import Policy, play
 from upswing.worlds.world import World
@@ -75,10 +80,17 @@ class FreshRollouts:
     """Done so far, by this attempt or by one before it."""
     episodes: int = 0
     """Played so far."""
+    tries: Mapping[str, Tries] = field(default_factory=dict)
+    """What the policy did with each task before, as far as it is known."""
 
     def __post_init__(self) -> None:
-        self._by_id = {task.task_id: task for task in self.world.training}
-        self._tries: dict[str, Tries] = {}
+        held_out = self.recipe.holdout
+        self._by_id = {
+            task.task_id: task
+            for task in self.world.training
+            if not is_held_out(task.task_id, held_out)
+        }
+        self._tries = dict(self.tries)
         self._optimizer: dict[str, Any] | None = None
         self.tokens = 0
 
@@ -148,12 +160,13 @@ class FreshRollouts:
 
 
 @contextmanager
-def world_for(plan: Rollouts) -> Iterator[World[Any, Any]]:
-    """The world that is played: one that is known here, or the one at an address."""
-    if not plan.world.startswith(("http://", "https://")):
-        yield world_of(plan.world, plan.seed)
+def world_for(plan: Rollouts, registered: Mapping[str, str]) -> Iterator[World[Any, Any]]:
+    """The world that is played: one of ours, one that is registered by name, or the one at an address."""
+    where = registered.get(plan.world, plan.world)
+    if not is_address(where):
+        yield world_of(where, plan.seed)
         return
-    with RemoteWorld(plan.world) as world:
+    with RemoteWorld(where) as world:
         yield world
 
 
@@ -166,8 +179,13 @@ def roll_out(
     team: Team,
     clock: Callable[[], float],
     first_step: int,
+    worlds: Mapping[str, str] = MappingProxyType({}),
+    logged: Sequence[Example] = (),
 ) -> Iterator[Stepped]:
-    """The rounds of a job's recipe, those left of them; what they brought is kept in its folder."""
+    """The rounds of a job's recipe, those left of them; what they brought is kept in its folder.
+
+    `worlds` are the registered ones, by name; `logged` is what the policy did before.
+    """
     plan, path = recipe.rollouts, folder / "artifacts" / "rollouts.jsonl"
     if plan is None:
         return
@@ -180,12 +198,19 @@ def roll_out(
             with path.open("ab") as lines:
                 lines.write(msgspec.json.encode(played) + b"\n")
 
-    with world_for(plan) as world:
+    with world_for(plan, worlds) as world:
         rounds = FreshRollouts(
             model, tokenizer, recipe, plan, world, team=team, clock=clock, note=note,
-            rounds=len(done), episodes=sum(each.episodes for each in done),
+            rounds=len(done), episodes=sum(each.episodes for each in done), tries=tries_of(logged),
         )  # fmt: skip
         yield from rounds.run(first_step)
+
+
+def tries_of(logged: Sequence[Example]) -> dict[str, Tries]:
+    """How often each task was tried and solved, by the log."""
+    tried = Counter(example.task for example in logged)
+    solved = Counter(example.task for example in logged if example.reward >= SUCCESS)
+    return {task: Tries(count, solved[task]) for task, count in tried.items()}
 
 
 def _rewrite(path: Path, done: Sequence[Round]) -> None:

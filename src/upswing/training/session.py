@@ -97,7 +97,7 @@ class Session:
         )
         self._channel.tell(began)
         stopped = self._train(model, learner, keeping, first)
-        self._roll_out(model, tokenizer, keeping)
+        self._roll_out(model, tokenizer, keeping, data)
         self._finish(model, keeping, data, began, stopped)
 
     def _full(self, base: Base) -> bool:
@@ -165,13 +165,17 @@ class Session:
                 self._save(keeping, stepped, None, best=False)
         return None
 
-    def _roll_out(self, model: nn.Module, tokenizer: object, keeping: Keeping) -> None:
+    def _roll_out(
+        self, model: nn.Module, tokenizer: object, keeping: Keeping, data: Material
+    ) -> None:
         """Fresh episodes, where the recipe wants them; every round ends with an evaluation."""
         self._channel.doing = "playing"
+        start = self._spec.parent or self._spec.base_model
         last: Stepped | None = None
         for stepped in roll_out(
             model, tokenizer, self._recipe, self._folder, team=self._team, clock=time.monotonic,
-            first_step=keeping.step,
+            first_step=keeping.step, worlds=self._spec.worlds,
+            logged=[each for each in data.train if each.behaviour == start],
         ):  # fmt: skip
             if last is not None and stepped.epoch != last.epoch:
                 self._evaluate(model, keeping, last)

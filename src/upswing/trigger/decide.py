@@ -9,7 +9,7 @@
 | no       | no    | no     | no  | wait                    |          |
 
 - *degraded*: the deployed model's raw reward is below its baseline by the margin or more, over
-  enough trajectories, and by more than chance explains, for both are means of some rewards; those
+  enough trajectories, and by more than chance explains, for both are means of some people's rewards; those
   that a job was already asked for on count no more. And there is something to learn from.
 - *asked*: a person wants it, and there is something to learn from, or the person insists.
 - *enough*: so many trajectories of the current policy came since the last training, and there is

@@ -62,7 +62,24 @@ class Desk(Protocol):
     ) -> bool: ...  # fmt: skip
 
 
-Mean = Callable[[Sequence[tuple[Speaker, float]]], float | None]
+Values = Sequence[tuple[Speaker, float]]
+"""Rewards, with whose they are."""
+Mean = Callable[[Values], float | None]
+
+
+class Fall(Protocol):
+    """What a model earns now, what it earned before, and how far chance sets these apart."""
+
+    @property
+    def mean(self) -> float: ...
+    @property
+    def baseline(self) -> float: ...
+    @property
+    def error(self) -> float: ...
+
+
+Beside = Callable[[Values, Values], Fall | None]
+"""Recent rewards beside those before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +102,14 @@ class Trigger:
         policy: Policy,
         *,
         mean: Mean,
+        beside: Beside,
         clock: Callable[[], datetime],
         new_id: Callable[[], UUID],
         deploys: bool = True,
     ) -> None:
         """`mean` takes (principal, reward) and lets nobody count for more than a fair share.
+
+        `beside` compares recent rewards with earlier ones, as far as it can of the same principals.
 
         `deploys` says whether models are validated and rolled out here: only then is one waited for.
         """
@@ -99,7 +119,7 @@ class Trigger:
         self._journal = journal
         self._desk = desk
         self.policy = policy
-        self._mean = mean
+        self._mean, self._beside = mean, beside
         self._clock = clock
         self._new_id = new_id
         self._kind: str | None = None
@@ -207,16 +227,27 @@ class Trigger:
             self_reported=self.policy.self_reported,
         )
 
+    async def on_its_way(self) -> str | None:
+        """Which job or model has to be decided first, for who asks and does not insist; None: nothing."""
+        seen = await self._store.signals(1, 1, self.policy.rules.base_model)
+        for job in seen.active:
+            return f"Job {job.job_id} is on its way."
+        if self._deploys and seen.pending is not None:
+            return f"It waits until {seen.pending} is decided: one model at a time."
+        return None
+
     def _deployed(self, seen: Signals) -> Deployed | None:
         model = seen.deployed
         if model is None:
             return None
-        known = len(seen.before) >= _FEW
-        baseline = self._mean(seen.before) if known else model.baseline_reward
-        rests_on = len(seen.before) if known else _FEW
+        count = len(seen.values)
+        if len(seen.before) >= _FEW and (found := self._beside(seen.values, seen.before)):
+            error = found.error if isfinite(found.error) else float_info.max
+            return Deployed(model.model_id, found.mean, count, found.baseline, error)
+        known = [value for _, value in (*seen.values, *seen.before)]
         return Deployed(
-            model.model_id, self._mean(seen.values), len(seen.values), baseline,
-            error_of([value for _, value in (*seen.values, *seen.before)], len(seen.values), rests_on),
+            model.model_id, self._mean(seen.values), count, model.baseline_reward,
+            error_of(known, count, _FEW),
         )  # fmt: skip
 
     def _decision(self, inputs: Inputs, choice: Choice) -> Decision:

@@ -17,7 +17,7 @@ from upswing.errors import Misuse
 from upswing.worlds.crafting import Crafting
 from upswing.worlds.desk import Desk
 from upswing.worlds.market import Market
-from upswing.worlds.own import installed_worlds, is_entry_point, load_world
+from upswing.worlds.own import installed_worlds, is_address, is_entry_point, load_world
 from upswing.worlds.triage import Triage
 from upswing.worlds.workshop import Workshop
 from upswing.worlds.world import World
@@ -50,6 +50,31 @@ def world_of(name: str, seed: int = 0) -> World[Any, Any]:
             f"There is no world {name!r}; there are {there}, and package.module:attribute."
         )
     return load_world(installed[name])
+
+
+def place_of(name: str, registered: Mapping[str, str]) -> str:
+    """Where a world is that somebody asked for: its entry point or address, or its name where it is ours.
+
+    `registered` are those of the config, by name. `Misuse` when there is none of this name. A request
+    brings no code: an entry point is taken where the config has it, and nowhere else.
+
+    >>> place_of("mine", {"mine": "shop.worlds:Shop"}), place_of("desk", {})
+    ('shop.worlds:Shop', 'desk')
+    >>> place_of("os:abort", {})
+    Traceback (most recent call last):
+    upswing.errors.Misuse: os:abort is code: name it in [validate.worlds] to have it run.
+    """
+    if name in registered:
+        return registered[name]
+    if name in WORLDS or is_address(name) or name in registered.values():
+        return name
+    if is_entry_point(name):
+        raise Misuse(f"{name[:200]} is code: name it in [validate.worlds] to have it run.")
+    installed = installed_worlds()
+    if name not in installed:
+        there = ", ".join(dict.fromkeys((*WORLDS, *sorted(registered), *sorted(installed))))
+        raise Misuse(f"There is no world {name[:200]!r}; there are {there}.")
+    return name
 
 
 def known_worlds(seed: int = 0) -> dict[str, World[Any, Any]]:

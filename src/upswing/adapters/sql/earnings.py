@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from upswing.adapters.sql.database import Database, checked
-from upswing.adapters.sql.practice_tables import NOT_PRACTICE
+from upswing.adapters.sql.practice_tables import EVIDENCE
 
 MOST = 50_000
 """Trajectories of both together, the newest: they tell a difference of 0.01, and take a second."""
 _SQL = (
-    "SELECT trajectory_seq, model, principal, raw_total, key_id FROM scored WHERE model IN (?, ?) AND "
-    "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1) "
-    f"AND {NOT_PRACTICE} "
-    "ORDER BY trajectory_seq DESC LIMIT ?"
+    "SELECT trajectory_seq, model, principal, raw_total, key_id FROM scored WHERE model IN (?, ?) "
+    f"AND {EVIDENCE} ORDER BY trajectory_seq DESC LIMIT ?"
 )
+BY_MODEL = (
+    "SELECT model, COUNT(*), AVG(raw_total), AVG(COALESCE(verified, reported)) FROM scored "
+    f"WHERE {EVIDENCE} GROUP BY model"
+)
+"""What the trajectories of each model came to: reward, and how well the tasks went."""
 
 
 @dataclass(frozen=True, slots=True)

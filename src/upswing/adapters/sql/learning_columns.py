@@ -1,7 +1,8 @@
 """What does learning need to know of every trajectory? Columns, and what old rows tell of them.
 
 Rows from before these columns are filled in as far as a statement can: the outcome's status, and
-whether the scenario was more than the task. Scores that were ranks of a raw total are forgotten.
+whether the scenario was more than the task; `rereading` reads the rest. Scores that were ranks of a raw
+total are forgotten.
 """
 
 from __future__ import annotations

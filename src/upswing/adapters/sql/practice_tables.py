@@ -5,5 +5,9 @@ PRACTICE = (
     # Evidence, degradation and reports leave them out without a look at the large rows.
     "CREATE INDEX trajectories_practice ON trajectories (seq) WHERE practice = 1",
 )
-NOT_PRACTICE = "trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE practice = 1)"
-"""Of rows that have a `trajectory_seq`."""
+SOUND = (
+    "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1)"
+)
+"""Of `scored`: neither spoiled by the infrastructure nor made to measure."""
+EVIDENCE = f"{SOUND} AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE practice = 1)"
+"""Of `scored`: what says how a model does. Degradation, comparison, metrics and reports rest on these rows alone."""

@@ -12,6 +12,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from upswing.adapters.sql.database import Database, Row, Tx, blob, blob_of, checked, is_sane
+from upswing.adapters.sql.practice_tables import EVIDENCE
+from upswing.adapters.sql.rereading import STEP, reread
 from upswing.adapters.sql.settling import settle
 from upswing.adapters.sql.store import bury, micros, post
 from upswing.aside import Aside, bytes_of
@@ -49,7 +51,7 @@ _LAST_DEPLOYED = (
     "ORDER BY deployed_us DESC LIMIT 20"
 )
 _NEWEST = (
-    "SELECT principal, raw_total, key_id, model FROM scored WHERE infra_error = 0 "
+    f"SELECT principal, raw_total, key_id, model FROM scored WHERE {EVIDENCE} "
     "ORDER BY trajectory_seq DESC LIMIT 10000"
 )
 
@@ -118,6 +120,10 @@ class Rewards:
     async def settle(self, late: frozenset[str], after: timedelta, *, now: datetime) -> int:
         """Count the `late` components of trajectories that are so old, as they stood then; how many."""
         return await self._database.write(lambda tx: settle(tx, late, after, now))
+
+    async def reread(self, step: int = STEP) -> int:
+        """Read what old rows say of their outcome, some at a time; how many there were."""
+        return await self._database.write(lambda tx: reread(tx, step))
 
     # ── the past ─────────────────────────────────────────────────────────────────────────────
 
@@ -219,13 +225,13 @@ class Rewards:
         return members_of(rows, self._database.aside)
 
     async def model_totals(self, known: Sequence[str] = (), most: int = 1000) -> list[ModelTotals]:
-        """The newest raw totals of each model; what the infrastructure spoiled is left out.
+        """The newest raw totals of each model; faults, evaluations and practice are left out.
 
         Models are those of the registry, the newest of them, and `known` ones. A trajectory may name any
         other: all those are one model.
         """
         sql = (
-            "SELECT principal, raw_total, key_id FROM scored WHERE model = ? AND infra_error = 0 "
+            f"SELECT principal, raw_total, key_id FROM scored WHERE model = ? AND {EVIDENCE} "
             "ORDER BY trajectory_seq DESC LIMIT ?"
         )
 

@@ -15,7 +15,7 @@ from upswing.adapters.sql.datasets import DataSets
 from upswing.adapters.sql.decisions import last_slot
 from upswing.adapters.sql.job_rows import active
 from upswing.adapters.sql.models import deployed
-from upswing.adapters.sql.practice_tables import NOT_PRACTICE
+from upswing.adapters.sql.practice_tables import EVIDENCE, SOUND
 from upswing.adapters.sql.rewards import MEMBER, earned_of, members_of
 from upswing.adapters.sql.store import LATEST, micros, moment
 from upswing.dataset.groups import MIN_AGENTS, MIN_ATTEMPTS, Learnable, learnable
@@ -25,10 +25,7 @@ from upswing.senders import Speaker
 LOOKED_AT = 20_000
 """The newest trajectories that are looked at for what they can teach: a look should stay cheap."""
 
-_SOUND = (
-    "infra_error = 0 AND trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE evaluation = 1)"
-)
-_TRAINABLE = f"{_SOUND} AND principal NOT IN (SELECT user_id FROM optouts)"
+_TRAINABLE = f"{SOUND} AND principal NOT IN (SELECT user_id FROM optouts)"
 _TIMELY = "trajectory_seq NOT IN (SELECT seq FROM trajectories WHERE ended_us < ?)"
 _ANY_LENGTH = 2**31 - 1
 _A_PLACE = f"covers_seq BETWEEN 0 AND {2**53}"
@@ -135,7 +132,7 @@ def _values(tx: Tx, model_id: str, recent: int) -> tuple[tuple[Speaker, float], 
     )
     sql = (
         "SELECT principal, raw_total, key_id FROM scored WHERE model = ? AND trajectory_seq > ? "
-        f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
+        f"AND {EVIDENCE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
     return earned_of(tx.rows(sql, (model_id, floor, recent)))
 
@@ -146,7 +143,7 @@ def _before(tx: Tx, model: ModelRow, recent: int) -> tuple[tuple[Speaker, float]
         return ()
     sql = (
         "SELECT principal, raw_total, key_id FROM scored WHERE model = ? AND trajectory_seq < ? "
-        f"AND {_SOUND} AND {NOT_PRACTICE} ORDER BY trajectory_seq DESC LIMIT ?"
+        f"AND {EVIDENCE} ORDER BY trajectory_seq DESC LIMIT ?"
     )
     first = _first_since(tx, micros(model.deployed))
     return earned_of(tx.rows(sql, (model.model_id, first, recent)))

@@ -34,7 +34,8 @@ def logged(model, count=80):
         )
         for n in range(count)
     ]  # fmt: skip
-    return Logged(given, logprobs(model, given, micro_tokens=1000))
+    start = logprobs(model, given, micro_tokens=1000)
+    return Logged(given, start, start)
 
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
@@ -54,9 +55,22 @@ def test_a_policy_whose_weights_are_no_numbers_is_far_away_and_worth_nothing(mod
     assert chosen(history, budget).step == 5
 
 
+def test_what_the_start_is_worth_is_known_without_a_pass(model):
+    """Other policies acted: each token was twice as likely under them as under the start, or half as likely."""
+    known = logged(model)
+    acted = [each - math.log(2 if n % 3 else 0.5) for n, each in enumerate(known.start)]
+    held_out = Logged(known.examples, acted, known.start)
+    evaluator = Evaluator(model, TOKENIZER, held_out, held_out, micro_tokens=1000)
+    again = evaluator.evaluate(model, 0)
+    assert (evaluator.start.kl, evaluator.start.diversity) == (again.kl, again.diversity)
+    assert evaluator.start.value == pytest.approx(again.value)
+    assert evaluator.start.value != pytest.approx(0.5)
+    assert evaluator.start_reward == pytest.approx(evaluator.train_reward(model))
+
+
 def test_one_episode_is_enough_to_measure_with(model):
     known = logged(model, 1)
-    evaluator = Evaluator(model, TOKENIZER, known, Logged([], []), micro_tokens=1000)
+    evaluator = Evaluator(model, TOKENIZER, known, Logged([], [], []), micro_tokens=1000)
     found = evaluator.evaluate(model, 1)
     assert (found.kl, found.value, found.effective) == (0.0, None, 0.0)
     assert not found.reliable

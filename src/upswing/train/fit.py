@@ -54,16 +54,18 @@ class _Pace:
     """Of a job; passes are cut until it fits, down to one."""
     micro_tokens: int
     why: str
+    evaluations: int = 5
+    """Of a job: one costs as much as two or three steps of a language model, next to nothing of a small one."""
 
 
 _PACES: Mapping[tuple[str, bool], _Pace] = {
     ("small", True): _Pace(
         5e-4, (64, 128), 30, 600, 200, 8192,
-        "measured with `tiny` in the worlds desk and market",
+        "measured with `tiny` in the worlds desk and market", evaluations=8,
     ),
     ("small", False): _Pace(
         7e-4, (64, 128), 30, 600, 200, 8192,
-        "extrapolated from `tiny`: an adapter takes a somewhat higher rate than all weights",
+        "extrapolated from `tiny`: an adapter takes a somewhat higher rate than all weights", evaluations=8,
     ),
     ("middle", False): _Pace(
         5e-4, (24, 24), 3, 120, 120, 1024,
@@ -76,7 +78,9 @@ _PACES: Mapping[tuple[str, bool], _Pace] = {
     ("large", False): _Pace(1e-5, (32, 32), 3, 200, 400, 1024, "the usual settings of large models"),
     ("large", True): _Pace(1e-5, (32, 32), 3, 200, 400, 1024, "the usual settings of large models"),
 }  # fmt: skip
-_OTHERS = _Pace(3e-4, (32, 32), 8, 300, 300, 8192, "measured with `tiny` in the world triage")
+_OTHERS = _Pace(
+    3e-4, (32, 32), 8, 300, 300, 8192, "measured with `tiny` in the world triage", evaluations=8
+)
 """Small bases, and algorithms other than GRPO."""
 
 
@@ -107,6 +111,7 @@ def fitted(
         "reference": (recipe.reference, "the usual one"),
         "scale_rewards": (recipe.scale_rewards, "the usual scale"),
         "weight_decay": (0.0, "the KL budget bounds how far weights go"),
+        "evaluations": (pace.evaluations, "one takes as long as two steps of a language model"),
         **_by_algorithm(recipe, size),
     }
     chosen["batch_size"] = _batch(pace, trajectories)

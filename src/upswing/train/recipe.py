@@ -171,6 +171,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 FITTED = (
     "learning_rate", "batch_size", "epochs", "warmup", "schedule", "clip_low", "clip_high",
     "entropy", "kl_beta", "reference", "scale_rewards", "weight_decay", "micro_tokens", "save_interval", "lora",
+    "evaluations",
 )  # fmt: skip
 """Knobs whose best value depends on the base, the data and whether all weights are trained."""
 KL_PER_TOKEN, KL_PER_REPLY = 0.1, 3.0

@@ -5,7 +5,8 @@
 | KL          | exact over the vocabulary, at each token of up to `REPLIES` logged episodes:     |
 |             | held-out ones, else trained ones; prefixes are those of the start policy         |
 | diversity   | of the first token of each, over the same episodes                               |
-| value       | fresh samples where tasks can be played, else weighted logged held-out episodes  |
+| value       | fresh samples where tasks can be played, else weighted logged held-out episodes; |
+|             | of the start policy without a pass, from what it said of every token before      |
 | answers     | greedy replies to up to `PROMPTS` of the prompts, before and after               |
 """
 
@@ -45,19 +46,41 @@ class Logged:
 
     examples: Sequence[Example]
     old: Sequence[Tensor]
+    start: Sequence[Tensor]
+    """What the policy said of them that training starts from."""
 
     def value(self, model: nn.Module, micro_tokens: int) -> tuple[float, float] | None:
         """What the model would have earned on them, and on how many of them that rests."""
+        return self._worth(logprobs(model, self.examples, micro_tokens=micro_tokens))
+
+    def value_at_start(self) -> tuple[float, float] | None:
+        """What the policy that training starts from would have earned on them."""
+        return self._worth(self.start)
+
+    def _worth(self, new: Sequence[Tensor]) -> tuple[float, float] | None:
         if not self.examples:
             return None
-        new = logprobs(model, self.examples, micro_tokens=micro_tokens)
         found = off_policy_value([each.reward for each in self.examples], new, self.old)
         return (found.value, found.effective * len(self.examples)) if found else None
 
     def some(self, count: int) -> Logged:
-        """At most so many, evenly spread."""
+        """At most so many, evenly spread; attempts at one prompt stay together, since they share its pass.
+
+        >>> tried = [Example("t", "g", "k", (prompt, n), (False, True), (0, 0), None, False, 1.0)
+        ...          for prompt in range(6) for n in range(3)]
+        >>> [each.ids for each in Logged(tried, tried, tried).some(6).examples]
+        [(0, 0), (0, 1), (0, 2), (3, 0), (3, 1), (3, 2)]
+        """
+        by_prompt: dict[tuple[int, ...], list[int]] = {}
+        for place, example in enumerate(self.examples):
+            by_prompt.setdefault(_prompt(example), []).append(place)
         step = max(1, -(-len(self.examples) // count))
-        return Logged(self.examples[::step], self.old[::step])
+        places = [place for some in list(by_prompt.values())[::step] for place in some][:count]
+        return Logged(
+            [self.examples[at] for at in places],
+            [self.old[at] for at in places],
+            [self.start[at] for at in places],
+        )
 
 
 class Evaluator:
@@ -84,27 +107,41 @@ class Evaluator:
         self._answers = self._greedy(model)
         replies = sum(len(set(turn_index(each).tolist())) for each in self._sample)
         self.tokens_per_reply = sum(sum(each.trained) for each in self._sample) / max(1, replies)
-        self.start = self.evaluate(model, 0)
-        self.start_reward = self.train_reward(model)
+        played = self._played(model)
+        self.start = self._found(0, self._start, played, held_out.value_at_start())
+        rewarded = self._train.some(_TRAINED).value_at_start()
+        self.start_reward = rewarded[0] if rewarded else None
 
     def evaluate(self, model: nn.Module, step: int) -> Evaluation:
         """What can be said of the model after this step."""
         training = model.training
         model.eval()
         try:
-            now = self._distributions(model)
-            played = self._playable(model) if self._playable else None
-            found = played or self._held_out.value(model, self._micro_tokens)
-            return Evaluation(
-                step=step,
-                kl=self._kl(now),
-                diversity=_diversity(now),
-                value=found[0] if found else None,
-                effective=found[1] if found else 0.0,
-                source="fresh" if played else "logged",
-            )
+            now, played = self._distributions(model), self._played(model)
+            logged = None if played else self._held_out.value(model, self._micro_tokens)
+            return self._found(step, now, played, logged)
         finally:
             model.train(training)
+
+    def _played(self, model: nn.Module) -> tuple[float, int] | None:
+        return self._playable(model) if self._playable else None
+
+    def _found(
+        self,
+        step: int,
+        now: Sequence[Tensor],
+        played: tuple[float, float] | None,
+        logged: tuple[float, float] | None,
+    ) -> Evaluation:
+        value, effective = played or logged or (None, 0.0)
+        return Evaluation(
+            step=step,
+            kl=self._kl(now),
+            diversity=_diversity(now),
+            value=value,
+            effective=effective,
+            source="fresh" if played else "logged",
+        )
 
     def train_reward(self, model: nn.Module) -> float | None:
         """What the model would have earned on a sample of what it was trained on."""

@@ -262,8 +262,12 @@ def _read_done(path: Path) -> Done | None:
 def _logged(examples: Sequence[Example], tracks: Sequence[Track]) -> Logged:
     """Episodes to measure with; an over-long one has no tokens."""
     pairs = zip(examples, tracks, strict=True)
-    whole = [(example, track.old_T) for example, track in pairs if not example.masked]
-    return Logged([example for example, _ in whole], [old_T for _, old_T in whole])
+    whole = [(example, track) for example, track in pairs if not example.masked]
+    return Logged(
+        [example for example, _ in whole],
+        [track.old_T for _, track in whole],
+        [track.old_T if track.start_T is None else track.start_T for _, track in whole],
+    )
 
 
 def _beginning(learner: Learner, data: Material, signal: Signal, first: int, policy: str) -> Began:

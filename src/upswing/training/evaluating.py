@@ -32,8 +32,8 @@ _LOGPROBS = 1 << 24
 """Log-probabilities of the start policy that are kept: 64 MB."""
 _LONGEST = 16
 """Tokens of a greedy reply."""
-_TRAINED = 256
-"""Trained episodes that the train reward afterwards is estimated from."""
+_TRAINED, _HELD_OUT = 128, 160
+"""Episodes that the reward on trained and on held-out tasks is estimated from."""
 
 Playable = Callable[[nn.Module], tuple[float, int] | None]
 """The mean score of fresh attempts at held-out tasks, and how many there were; None: it could not be
@@ -97,7 +97,7 @@ class Evaluator:
         playable: Playable | None = None,
     ) -> None:
         self._tokenizer = tokenizer
-        self._train, self._held_out = train, held_out
+        self._train, self._held_out = train.some(_TRAINED), held_out.some(_HELD_OUT)
         self._micro_tokens = micro_tokens
         self._playable = playable
         pool = (held_out if held_out.examples else train).some(REPLIES).examples
@@ -108,8 +108,8 @@ class Evaluator:
         replies = sum(len(set(turn_index(each).tolist())) for each in self._sample)
         self.tokens_per_reply = sum(sum(each.trained) for each in self._sample) / max(1, replies)
         played = self._played(model)
-        self.start = self._found(0, self._start, played, held_out.value_at_start())
-        rewarded = self._train.some(_TRAINED).value_at_start()
+        self.start = self._found(0, self._start, played, self._held_out.value_at_start())
+        rewarded = self._train.value_at_start()
         self.start_reward = rewarded[0] if rewarded else None
 
     def evaluate(self, model: nn.Module, step: int) -> Evaluation:
@@ -145,7 +145,7 @@ class Evaluator:
 
     def train_reward(self, model: nn.Module) -> float | None:
         """What the model would have earned on a sample of what it was trained on."""
-        found = self._train.some(_TRAINED).value(model, self._micro_tokens)
+        found = self._train.value(model, self._micro_tokens)
         return found[0] if found else None
 
     def changed_answers(self, model: nn.Module) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .ordinary import ordinary
+from .strength import strong
 from .values import DOTTED, IDENTIFIER, LETTERS, digits, dummy, in_code, label, mixed
 from .words import IDENTIFIERS, says_something
 
@@ -106,7 +108,7 @@ def tells(match: re.Match[str], value: str) -> bool:
         return digits(plain) >= 4 and plain.isdigit()
     if mixed(plain) or digits(plain):
         return value[-1] in "!?" or not _NO_PASSWORD.fullmatch(plain)
-    if plain.isupper() or _ADJECTIVE.fullmatch(low):
+    if plain.isupper() or ordinary(low) or (_ADJECTIVE.fullmatch(low) and not strong(plain)):
         return False
     if in_code(match) and IDENTIFIER.fullmatch(plain):
         return False

@@ -16,6 +16,7 @@ import math
 import re
 from collections import Counter
 
+from .ordinary import ordinary
 from .words import IDENTIFIERS, PASSWORD, SECRET, says_something
 
 _DUMMY = re.compile(
@@ -245,6 +246,7 @@ def _after_is(match: re.Match[str], value: str) -> bool:
         len(plain) >= 4
         and link not in ("to", "on", "now")
         and LETTERS.fullmatch(plain) is not None
+        and not ordinary(plain)
         and _ends(match)
     )
 

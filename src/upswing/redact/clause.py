@@ -1,0 +1,109 @@
+"""A sentence speaks of a password: where in it does the password stand?
+
+after    the password that you asked for is …     a strong token anywhere behind the name
+before   use … as the password; … ist das Passwort
+below    Password? / …                            a line of its own, below a line that ends with the name
+"""
+
+from __future__ import annotations
+
+import re
+
+from .layer import Span
+from .ordinary import ordinary
+from .strength import strong
+from .values import DOTTED, dummy, label
+from .words import LINK
+
+_REACH, _BACK, _SHORT_LINE = 110, 80, 60
+_CJK = r"\u3001-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_TOKEN = re.compile(
+    rf"[\"`]([^\"`\n\x00]{{3,64}})[\"`]|([^\s\"'`<>()\[\]{{}},;|\x00\\{_CJK}\x0e-\x14]{{3,64}})"
+)
+_END = re.compile(r"[.!?](?=\s|$)|[\n\x00]")
+_PROGRAM = re.compile(r"[={}()\[\];<>$]|::|->|\\")
+_TRAIL = ".,;:?)*_~"
+_CONNECTIVES = frozenset(
+    "is was as are were ist war als est etait comme es era como e foi come jest to jako was wordt that's thats das c'est de fur for olarak".split()  # noqa: SIM905
+)
+"""Between a value and the name behind it: `… is the password`, `… als Passwort`."""
+_BACKWARD = re.compile(rf"[{LINK}]+|[{_CJK}]+|[^\s\"'`,{_CJK}\x0e-\x14]+")
+_QUESTION = re.compile(
+    r"[\"'`*_)\]]{0,4}[^\n\x00.!?:=;]{0,24}\?[ ]{1,2}(?:[\-A>]{1,2}:?[ ])?([^\s\"'`]{4,64})[ \t]{0,3}(?=\n|$)"
+)
+_BELOW = re.compile(
+    r"[\"'`*_)\]]{0,4}(?:[ ][A-Za-z]{1,12}[ ]?\?|[ ]?[:?]|(?:</[a-z1-6]{1,6}>))?[ \t]{0,3}\r?\n(?:[ \t]{0,8}\r?\n|[ \t]{0,4}```[a-z]{0,8}\r?\n){0,2}"
+    r"[ \t>*\-]{0,8}(?:[\"`]{0,3})([^\s\"`|]{4,64})[\"`]{0,3}[ \t]{0,3}(?=\r?\n|$)"
+)
+_RULE = re.compile(r"[\W_]+")
+
+
+def after(text: str, start: int, roof: int) -> list[Span]:
+    """Strong tokens behind the name, in the same sentence of prose."""
+    stop = min(roof, start + _REACH)
+    end = _END.search(text, start, stop)
+    stop = end.end() if end else stop
+    if _PROGRAM.match(text, start):
+        return []
+    found: list[Span] = []
+    for token in _TOKEN.finditer(text, start, stop):
+        low, high = _trimmed(text, *token.span(token.lastindex or 2))
+        if not strong(text[low:high]):
+            continue
+        if _PROGRAM.search(text, start, token.start()) or text[token.end() : token.end() + 1] in ("(", "["):  # fmt: skip
+            break
+        found.append((low, high))
+    return found[:3]
+
+
+def before(text: str, at: int, floor: int) -> list[Span]:
+    """The value of which the sentence says that it is the password."""
+    low = max(floor, at - _BACK)
+    line = text.rfind("\n", low, at)
+    low = line + 1 if line >= 0 else low
+    words = list(_BACKWARD.finditer(text, low, at))
+    said = False
+    for word in reversed(words[-7:]):
+        piece = word.group()
+        if piece[0] == LINK or piece.lower() in _CONNECTIVES:
+            said = True
+            continue
+        if not piece[0].isascii() and len(piece) < 5:
+            continue
+        a, b = _trimmed(text, word.start(), word.end())
+        if strong(text[a:b]) or (said and _plain(text[a:b])):
+            quoted = text[max(low, a - 1) : a] in ("`", '"', "'")
+            return [(a, b)] if said or quoted else []
+        if not ordinary(piece):
+            return []
+    return []
+
+
+def below(text: str, start: int, end: int, floor: int, roof: int) -> list[Span]:
+    """The answer to the question for a password, or the line below its name."""
+    line = max(text.rfind("\n", floor, start) + 1, floor)
+    if start - line > _SHORT_LINE or _PROGRAM.search(text, line, start):
+        return []
+    match = _QUESTION.match(text, end, roof) or _BELOW.match(text, end, min(roof, end + 160))
+    if match is None or _RULE.fullmatch(match.group(1)):
+        return []
+    low, high = _trimmed(text, *match.span(1))
+    value = text[low:high]
+    taken = strong(value) or _plain(value) or (value.isdigit() and len(value) > 4)
+    return [(low, high)] if taken else []
+
+
+def _trimmed(text: str, low: int, high: int) -> Span:
+    while low < high and text[low] in "*_~([":
+        low += 1
+    while high > low and text[high - 1] in _TRAIL:
+        high -= 1
+    return low, high
+
+
+def _plain(value: str) -> bool:
+    """A word, or a word with a number, that no sentence needs beside the name of a password."""
+    if len(value) < 5 or dummy(value) or label(value) or DOTTED.fullmatch(value):
+        return False
+    odd = not value.replace("-", "").isalnum() or value.isupper() or value[0] in "-/"
+    return not odd and not ordinary(value.rstrip("0123456789"))

@@ -24,36 +24,88 @@ _END = re.compile(r"[.!?](?=\s|$)|[\n\x00]")
 _PROGRAM = re.compile(r"[={}()\[\];<>$]|::|->|\\")
 _TRAIL = ".,;:?)*_~"
 _CONNECTIVES = frozenset(
-    "is was as are were ist war als est etait comme es era como e foi come jest to jako was wordt that's thats das c'est de fur for olarak".split()  # noqa: SIM905
+    "is was as that are were ist war als est etait comme es era como e foi come jest to jako was wordt that's thats das c'est de fur for olarak".split()  # noqa: SIM905
 )
 """Between a value and the name behind it: `… is the password`, `… als Passwort`."""
+CUES = frozenset(
+    """
+    is was are were be been becomes became equals remains stays still now to as called named type types enter enters entered use uses used using try tries tried put put in insert takes say says reads set made make chose choose
+    ist war sind waren wird wurde sei ware sein lautet lautete heist heisst bleibt blieb auf als gib gibt gebe geben tippe tippen nimm nehme nehmen nutze nutzt nutzen verwende verwenden probier probiere versuch versuche setze setz stell stelle sondern hab habe haben ich glaub glaube
+    est etait sera serait c'est reste devient comme tape tapez mets mettez mis entre entrez saisis saisissez utilise utilisez essaie essayez par a en sur mais
+    es era sera seria sigue siendo queda como escribe escriba pon ponga puse usa use utiliza prueba pruebe introduce introduzca a por en sino
+    e foi era sera continua fica ficou sendo como digite digita escreva coloque coloca coloquei use usa utilize tenta tente insira para por
+    e era sara resta rimane come scrivi scriva metti metta usa usi utilizza prova provi inserisci inserisca in a su ma
+    is was wordt blijft luidt als typ vul gebruik probeer voer zet op naar in maar
+    jest to bylo byl brzmi bedzie jako wpisz podaj uzyj sprobuj ustaw na lecz tylko
+    olarak idi oldu yap yaz kullan gir dene
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+"""Words right before a value: what it is, what it is set to, what is done with it."""
+ADVERBS = frozenset(
+    """
+    still now currently just simply probably again always then only actually apparently maybe following here
+    noch immer jetzt nun derzeit aktuell einfach wieder wohl also doch mal bitte ubrigens bisher nicht mehr nur folgendes nochmal
+    toujours encore maintenant desormais actuellement simplement bien juste plus pas
+    ahora todavia aun siempre simplemente actualmente ya no
+    agora ainda sempre simplesmente atualmente mesmo nao mais
+    ora ancora adesso sempre semplicemente attualmente non piu
+    nog steeds nu altijd gewoon niet meer
+    teraz nadal ciagle obecnie wciaz juz nie
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+"""Words that may stand between a cue and the value."""
 _BACKWARD = re.compile(rf"[{LINK}]+|[{_CJK}]+|[^\s\"'`,{_CJK}\x0e-\x14]+")
 _QUESTION = re.compile(
-    r"[\"'`*_)\]]{0,4}[^\n\x00.!?:=;]{0,24}\?[ ]{1,2}(?:[\-A>]{1,2}:?[ ])?([^\s\"'`]{4,64})[ \t]{0,3}(?=\n|$)"
+    r"[\"'`*_)\]]{0,4}[^\n\x00.!?:=;]{0,24}\?[ ]{1,2}(?:[\-A>–]{1,2}:?[ ])?([^\s\"'`]{4,64})[ \t]{0,3}(?=\n|$)"
 )
 _BELOW = re.compile(
     r"[\"'`*_)\]]{0,4}(?:[ ][A-Za-z]{1,12}[ ]?\?|[ ]?[:?]|(?:</[a-z1-6]{1,6}>))?[ \t]{0,3}\r?\n(?:[ \t]{0,8}\r?\n|[ \t]{0,4}```[a-z]{0,8}\r?\n){0,2}"
     r"[ \t>*\-]{0,8}(?:[\"`]{0,3})([^\s\"`|]{4,64})[\"`]{0,3}[ \t]{0,3}(?=\r?\n|$)"
 )
+_GOES_ON = re.compile(r"'[a-z]|[ ](?:zu|to|than|als|que|che|om|te|[a-z]+er als|ou|oder|or)\b")
+"""Behind an adjective, or a name: `is easy to guess`, `is Ann's`."""
 _RULE = re.compile(r"[\W_]+")
 
 
-def after(text: str, start: int, roof: int) -> list[Span]:
-    """Strong tokens behind the name, in the same sentence of prose."""
+def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
+    """The value behind the name, in the same sentence of prose: a strong token anywhere, any other
+    token that no sentence needs right behind a cue. `adjacent` tells that the name itself is a cue."""
     stop = min(roof, start + _REACH)
     end = _END.search(text, start, stop)
     stop = end.end() if end else stop
     if _PROGRAM.match(text, start):
         return []
     found: list[Span] = []
+    cue, at = adjacent, start
     for token in _TOKEN.finditer(text, start, stop):
-        low, high = _trimmed(text, *token.span(token.lastindex or 2))
-        if not strong(text[low:high]):
-            continue
-        if _PROGRAM.search(text, start, token.start()) or text[token.end() : token.end() + 1] in ("(", "["):  # fmt: skip
+        between = text[at : token.start()]
+        if _PROGRAM.search(between) or text[token.end() : token.end() + 1] in ("(", "[", "="):
             break
-        found.append((low, high))
+        low, high = _trimmed(text, *token.span(token.lastindex or 2))
+        word, at = text[low:high], token.end()
+        cue = cue or LINK in between or "(" in between
+        if strong(word) or (cue and candidate(word) and not _GOES_ON.match(text, high)):
+            found.append((low, high))
+            cue = False
+        elif not _known(word):
+            break
+        else:
+            cue = word.lower() in CUES or text[high : high + 1] == ":" or (cue and word.lower() in ADVERBS)  # fmt: skip
     return found[:3]
+
+
+def candidate(word: str) -> bool:
+    """A word, digits or words with digits that no sentence needs beside the name of a password."""
+    if word.isdigit():
+        return len(word) > 4
+    if not word.isascii() or len(word) < 5:
+        return False
+    return _plain(word)
+
+
+def _known(word: str) -> bool:
+    """Is this the word of a sentence, behind which the value may still come?"""
+    return len(word) < 3 or ordinary(word) or not word.isascii()
 
 
 def before(text: str, at: int, floor: int) -> list[Span]:
@@ -71,7 +123,7 @@ def before(text: str, at: int, floor: int) -> list[Span]:
         if not piece[0].isascii() and len(piece) < 5:
             continue
         a, b = _trimmed(text, word.start(), word.end())
-        if strong(text[a:b]) or (said and _plain(text[a:b])):
+        if strong(text[a:b]) or (said and candidate(text[a:b]) and text[at : at + 40].partition("\n")[0].count("?") == 0):
             quoted = text[max(low, a - 1) : a] in ("`", '"', "'")
             return [(a, b)] if said or quoted else []
         if not ordinary(piece):
@@ -82,7 +134,7 @@ def before(text: str, at: int, floor: int) -> list[Span]:
 def below(text: str, start: int, end: int, floor: int, roof: int) -> list[Span]:
     """The answer to the question for a password, or the line below its name."""
     line = max(text.rfind("\n", floor, start) + 1, floor)
-    if start - line > _SHORT_LINE or _PROGRAM.search(text, line, start):
+    if start - line > _SHORT_LINE or _PROGRAM.search(text[line:start].lstrip("> ")):
         return []
     match = _QUESTION.match(text, end, roof) or _BELOW.match(text, end, min(roof, end + 160))
     if match is None or _RULE.fullmatch(match.group(1)):

@@ -23,22 +23,24 @@ from .words import (  # fmt: skip
 )
 
 QUOTE = r"""\\{0,3}["'`]"""
-TAG = r"(?:b|strong|em|i|u|code|kbd|tt|samp|pre|span|p|div|li|td|th|dt|dd|label|h[1-6])"
-CLOSE = rf"(?:{QUOTE}|\]|\)|\*{{1,3}}|__|</{TAG}>){{0,3}}"
-_TYPE = r":[ \t]{0,2}(?:&?(?:'[a-z]+ )?(?:str|string|String|bytes|char|SecretStr)|Optional\[str\]|str \| None|string \| \w{4,9}|Option<String>)[ \t]{0,2}="
-_OP = r"(?P<op>:=|=>|->|={2,3}|!==?|=|:|(?<=[\"'`]),|\((?=\\{0,3}[\"'`])|[ ]-(?=[ ])|>(?=[ ]))"
+TAG = r"(?:br[ ]?/?|b|strong|em|i|u|code|kbd|tt|samp|pre|span|p|div|li|td|th|dt|dd|label|h[1-6])"
+CLOSE = rf"(?:{QUOTE}|(?<=[A-Za-z])_(?![A-Za-z])|\]|\)|\*{{1,3}}|__|</{TAG}>){{0,3}}"
+_TYPE = r"(?:[ ](?:string|String|\*?char)[ ]=|\[[0-9]{0,4}\][ ]?=|\{(?=\")|[\"'`\])]{1,4}\.(?:fill|type|send_keys|sendKeys|set_value|setValue|val|input|press_sequentially|clear_and_type)\((?=[\"'`])|:[ \t]{0,2}(?:&?(?:'[a-z]+ )?(?:str|string|String|bytes|char|SecretStr)|Optional\[str\]|str \| None|string \| \w{4,9}|Option<String>)[ \t]{0,2}=)"
+_OP = r"(?P<op>:=|=>|->|={2,3}|\?\?=?|\|\|(?=[ ][\"'`])|!==?|=|:|(?<=[\"'`]),|\((?=\\{0,3}[\"'`])|[ ][\-~/](?=[ ])|\.{3,40}(?=[ ])|>(?=[ ]))"
 _PAIR = rf"(?P<pair>\s{{0,40}},?\s{{0,40}}(?:{QUOTE})?(?:value|val|v|wert|valor|valeur|content|data|default)(?:{QUOTE})?[ \t]{{0,3}}[:=]|[^<>\n\x00]{{0,80}}?[ ]value[ ]?=)"
 _JOIN = (
     rf"(?:{_TYPE}|{_PAIR}|{_OP}|(?P<is>[ ]{IS}(?=[ \"'`*])|{LINK}{{1,8}})|(?<=>)\s{{0,20}}(?=<)|(?P<sp>(?=[ \t])))"
-    rf"(?:[*]{{1,3}}|__|</{TAG}>){{0,2}}[ \t]{{0,3}}(?P<line>(?<=[:*>])[ \t]{{0,3}}\r?\n(?:[ \t]{{0,8}}\r?\n)?[ \t]{{0,8}}(?!</))?"
+    rf"(?:[*]{{1,3}}|__|</{TAG}>){{0,2}}[ \t]{{0,3}}(?P<line>(?<=[:*>])[ \t]{{0,3}}(?:[|>][+\-]?)?\r?\n(?:[ \t]{{0,8}}\r?\n)?[ \t]{{0,8}}(?!</))?"
 )
 _WHOSE = rf"(?:[ ]\([^()\n\x00]{{1,30}}\)|[ ]{OF}[ ][^\n:=\"'`|<>*,;.!?\x00]{{1,40}}?(?=[ ]{{0,2}}[:=]|[ ]{IS}[ ]))?"
 _BARE = r"(?P<u>(?:[^\s\"'`<>,;&|()\[\]{}\x00\\\u3000-\u9fff\uac00-\ud7af]|[,;&|](?=[^\s\"'`<>,;&|()\[\]{}\x00\\])(?![\w.\-]{1,40}[=:])|&(?!\w{1,40}=)|(?<=[^\s\"'`]){(?=\w)|(?<=\w)}(?=\w)){1,256})"
+_WRAPPED = r"(?:new[ ])?(?:String(?:::from|\.valueOf)?|[A-Za-z]{0,12}Secret[A-Za-z]{0,10}(?:::new|::from|\.of)?|str|bytes|Some|text|std::string|Buffer\.from|SecureString)\("
+"""A value inside the call that makes a text of it."""
 VALUE = (
-    rf"(?:[rbufN]{{0,2}}(?P<q>```|{QUOTE})(?P<v>(?:(?!(?P=q))[^\n\x00]){{1,4096}})"
+    rf"(?:(?:[rbufNL@$]{{0,2}}|{_WRAPPED}|!!?[a-z]{{2,10}}[ ])(?P<q>```|``|\"{{3}}|'{{3}}|{QUOTE})(?P<v>(?:(?!(?P=q))[^\n\x00]){{1,4096}})"
     rf"|(?:\*{{1,3}}|__)(?P<w>[^\s*<>\"'`\x00](?:[^\n*<>\"'`\x00]{{0,120}}[^\s*<>\"'`\x00])?)"
     rf"|(?:<{TAG}(?:[ ][^<>\n]{{0,60}})?>){{1,2}}(?P<x>[^\s<>\x00](?:[^\n<>\x00]{{0,120}}[^\s<>\x00])?)"
-    rf"|{_BARE})"
+    rf"|[\[(<](?P<y>[^\s\[\]()<>\"'`\x00]{{3,128}})[\])>]|(?:!![a-z]{{2,8}}[ ])?{_BARE})"
 )
 _SUFFIX = r"(?:[_-]?(?:value|val|base64|b64|plain|prod|dev|test|live|new|old|root|admin|user|[0-9]{1,3}))?"
 _FOLLOW = (

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 from . import clause
 from .layer import Span
+from .ordinary import ordinary
 from .rule import Rule
 from .rules_named import QUOTE, VALUE, words
 from .said import (
@@ -83,7 +84,7 @@ _BRACKETS = rf"{_NAME}(?:[ ][^\n.!?:=;,\"`<>|()\x00]{{1,50}})?{_NEXT}\((?P<u>[^(
 _BESIDE = rf"{_NAME}(?:{_ADVERBS},?[ ]|(?<=[{PASSWORD}]))(?P<u>{_WORD[:-1]}:=]{{3,64}}+)(?![(\[=]|[ ]?[:=])"
 _QUOTED = rf"{_NAME}(?P<g>[^\n.!?:=;\"'`<>|()A-Za-z0-9\x00]{{0,24}}|[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?[ ]){QUOTE}(?P<v>[^\"'`\n\x00]{{2,64}}){QUOTE}"
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_ADJACENT = rf"(?P<k>{PASSWORD}{{1,8}})(?P<g>[^\n.!?;A-Za-z0-9\"'`<>\x00]{{0,30}}?)(?P<u>[A-Za-z0-9@#$%&*!+~^_][!-~]{{3,63}}?)(?=[\s,.{_CJK}\x0e-\x14\"'`]|$)"
+_ADJACENT = rf"(?P<k>{PASSWORD}{{1,8}})(?P<g>[^\n.!?;A-Za-z0-9\"'`<>\x00]{{0,30}}?)(?<![\u0400-\u04ff])(?P<u>[A-Za-z0-9@#$%&*!+~^_][!-~]{{3,63}}?)(?=[\s,.{_CJK}\x0e-\x14\"'`]|$)"
 _CJK_VALUE = rf"{_NAME}(?P<g>[*]{{0,2}}[ ]?(?:[:=]|{LINK}{{1,8}})[*]{{0,2}}[ ]?)(?P<u>[{_CJK}][{_CJK}0-9A-Za-z_!@#]{{1,24}})(?=[\s,.!?;*\"'|<]|$)"
 _SAID_IN_CJK = re.compile(
     "ません|ます|ない|くだ|した|する|れる|にで|[什么多少哪谁何聞使空聴教見没在错误錯誤不无無必过過期请請已未是为為空短长長度强忘改设設被需应應可太请を必須間違効変更設定入力正ごです的了吗嗎保存加密表示確認再管理]"
@@ -93,6 +94,8 @@ _PIN = rf"(?P<k>{PIN_NAMES})(?![A-Za-z0-9_])(?:[ ][^\n.!?:=;\"`<>|0-9\x00]{{0,60
 
 def _said(match: re.Match[str]) -> bool:
     value, quoted = spoken(match)
+    if match.group("y") and ordinary(value):
+        return False
     gap = match.group("g").strip(" ,")
     first = re.match(r"[\w\-]+", gap)
     if first and first.group().lower() in COMPOUNDS - QUALITIES:
@@ -116,7 +119,8 @@ def _quoted(value: str) -> bool:
     if len(value) < 3 or len(value) > 64 or dummy(value) or label(value) or value[-1] in ":=":
         return False
     if " " in value.strip():
-        return several_words(value) or any(ch.isdigit() for ch in value)
+        known = sum(ordinary(word) for word in value.split()) > value.count(" ") / 2
+        return not known and (several_words(value) or any(ch.isdigit() for ch in value))
     return value.lower() not in COMPOUNDS
 
 
@@ -162,7 +166,8 @@ def _in_cjk(match: re.Match[str]) -> bool:
 def _in_brackets(match: re.Match[str]) -> bool:
     value = match.group("u").strip()
     if " " in value:
-        return several_words(value) and len(value.split()) > 2 and value.islower()
+        known = [word for word in value.split() if ordinary(word)]
+        return several_words(value) and len(value.split()) > 2 and value.islower() and not known
     return tells(match, value)
 
 
@@ -206,7 +211,7 @@ def _spans(match: re.Match[str]) -> list[Span]:
     """The values of a match, without the sign that ends the sentence."""
     groups = match.groupdict()
     found = []
-    for name in ("v", "w", "x", "u", "aq", "ab", "au", "bq", "bb", "bu"):
+    for name in ("v", "w", "x", "y", "u", "aq", "ab", "au", "bq", "bb", "bu"):
         if groups.get(name):
             start, end = match.span(name)
             bare = match.string[start:end].rstrip(".,;:?)") if name.endswith("u") else groups[name]
@@ -249,12 +254,12 @@ def told(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
     for pattern, judge in _FORMS:
         match = _compiled(pattern).match(text, at, stop)
         if match and not _walks_by(match) and judge(match):
-            return _spans(match) + clause.after(text, match.end(), roof), match.end()
+            return _spans(match) + clause.after(text, match.end(), roof, adjacent=False), match.end()
     name = _compiled(_NAME).match(text, at, stop)
     if name is None or _walks_by(name):
         return [], at + 1
     end = name.end()
-    spans = clause.after(text, end, roof) + clause.before(text, at, floor)
+    spans = clause.after(text, end, roof, adjacent=False) + clause.before(text, at, floor)
     return spans or clause.below(text, at, end, floor, roof), end
 
 

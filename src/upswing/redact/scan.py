@@ -268,7 +268,7 @@ def _goes_on(piece: str) -> bool:
 
 def _value_span(match: re.Match[str]) -> Span:
     groups = match.re.groupindex
-    for name in ("v", "w", "x", "u"):
+    for name in ("v", "w", "x", "y", "u"):
         if name in groups and match.start(name) >= 0:
             return match.span(name)
     return match.span()

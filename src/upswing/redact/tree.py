@@ -50,6 +50,8 @@ class Leaves:
     """Numbers that must not be stored, and their kind."""
     values: list[int] = field(default_factory=list)
     """The texts that are not keys."""
+    lists: dict[int, str] = field(default_factory=dict)
+    """The key of the list that a text is in, where another text of it could be its name."""
 
     def name(self, i: int) -> str | None:
         """The key that a text is the value of; None for an item of a list, and for a lone text."""
@@ -67,7 +69,7 @@ def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
     """Note what `node` holds. Texts are noted where they are met, which saves a call for each."""
     kind = type(node)
     if kind is dict:
-        _walk_dict(node, path, leaves)
+        _walk_dict(node, path, key, leaves)
     elif kind is list:
         _walk_list(node, path, key, leaves)
     elif kind is str:
@@ -90,7 +92,10 @@ def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
     first = len(leaves.values)
     for i, item in enumerate(node):
         if type(item) is str:
-            _note(item, (*path, i), _before(node, i) or key, leaves)
+            before = _before(node, i)
+            if before and key:
+                leaves.lists[len(leaves.texts)] = key
+            _note(item, (*path, i), before or key, leaves)
         elif type(item) is list and i and (heads := _heads(node[0], item)):
             _walk_row(item, (*path, i), heads, key, leaves)
         else:
@@ -123,7 +128,7 @@ def _walk_row(row: list[Any], path: Path, heads: list[str], key: str, leaves: Le
             _walk(item, (*path, i), key, leaves)
 
 
-def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
+def _walk_dict(node: dict[Any, Any], path: Path, above: str, leaves: Leaves) -> None:
     title = _title(node)
     table = _columns(node)
     for name, value in node.items():
@@ -134,6 +139,8 @@ def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
             leaves.paths.append(path)
             leaves.keys.append("")
         key = title if title and name.lower() in _VALUES else name
+        if not title and above and name.lower() in _WRAPPERS:
+            key = above
         if type(value) is str:
             _note(value, (*path, name), key, leaves)
         elif table and name == table[0]:
@@ -149,8 +156,10 @@ def _plain_name(key: str) -> bool:
     return len(key) <= 24 and key.isascii() and key.replace("_", "").isalpha()
 
 
-_TITLES = ("name", "key", "k", "field", "label", "variable", "var", "header", "param", "parameter", "property", "option", "setting", "attribute", "column", "env", "title", "prompt", "question", "item", "schluessel", "feld")  # fmt: skip
-_VALUES = frozenset("value val v values wert valeur valor content data default text string secret answer input raw current entry".split())  # fmt: skip  # noqa: SIM905
+_TITLES = ("name", "key", "k", "field", "label", "variable", "var", "header", "param", "parameter", "property", "option", "setting", "attribute", "column", "env", "title", "prompt", "question", "item", "schluessel", "feld", "selector", "locator", "placeholder", "id", "type")  # fmt: skip
+_VALUES = frozenset("value val v values wert valeur valor content data default text string secret answer input raw current entry stringvalue string_value".split())  # fmt: skip  # noqa: SIM905
+_WRAPPERS = frozenset(("value", "val", "stringvalue", "string_value", "plaintext", "raw"))
+"""Keys that only hold what the key above them names: `{"password": {"value": …}}`."""
 _LONG_NAME = 96
 
 
@@ -158,10 +167,13 @@ def _title(node: dict[Any, Any]) -> str:
     """The name in `{"name": "X-Api-Key", "value": …}`, where there is a value beside it."""
     if len(node) < 2 or len(node) > 16:
         return ""
+    lower = {name.lower(): name for name in node if type(name) is str}
+    if lower.keys().isdisjoint(_VALUES):
+        return ""
     for name in _TITLES:
-        title = node.get(name)
+        title = node[lower[name]] if name in lower else None
         if type(title) is str and 0 < len(title) <= _LONG_NAME:
-            return title if any(type(n) is str and n.lower() in _VALUES for n in node) else ""
+            return title
     return ""
 
 
@@ -219,8 +231,10 @@ def surroundings(
 
     def extra(layer: Layer, into: Builder) -> None:
         for i in leaves.values:
-            if leaves.keys[i] and 0 < len(texts[i]) <= 4096 and telling(leaves.keys[i]):
-                into.add(_behind(leaves.keys[i], texts[i], layer.starts[i]), "")
+            if leaves.keys[i] and 0 < len(texts[i]) <= 4096:
+                for key in (leaves.keys[i], leaves.lists.get(i, "")):
+                    if key and telling(key):
+                        into.add(_behind(key, texts[i], layer.starts[i]), "")
         seams = list(_seams(texts, leaves))
         if not seams or not suspicious(
             GAP.join(["".join([texts[i][a:b] for i, a, b in parts]) for parts in seams])

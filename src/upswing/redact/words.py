@@ -21,7 +21,7 @@ _WORDS = {
     PHONE: "телефон(?:а|у|ом)?|тел|мобильн(?:ый|ого)|звони(?:те)?|номер|电话|電話(?:番号)?|手机(?:号码?)?|手機|携帯(?:電話)?|联系方式|传真|전화(?:번호)?|휴대폰|هاتف|फ़?ोन",
     PASSPORT: "身份证(?:号码?)?|身分證|マイナンバー|個人番号|снилс|инн|паспорт(?:а|ные)?|загранпаспорт|护照(?:号码?)?|護照|パスポート(?:番号)?|旅券(?:番号)?|여권(?:번호)?|جواز",
     BIRTH: "рождения|родил(?:ся|ась)|д\\.?р\\.?(?=[: ])|出生(?:日期|年月日?|于|在)?|生日|生年月日|誕生日|생년월일|الميلاد|जन्म",
-    LINK: "это|сейчас|там|у меня|у нас|есть|был[аио]?|является|теперь|такой|должен быть|будет|стал|остал(?:ся|ась)|на(?= )|应该是|應該是|设为|设成|设置为|设定为|設為|設定為|改成|改为|改為|换成|换为|換成|更改为|变成|变为|就是|还是|還是|仍是|なら|では|について|から|であり|هو|है|είναι",
+    LINK: "это|сейчас|там|у меня|у нас|есть|был[аио]?|является|теперь|такой|должен быть|будет|стал|остал(?:ся|ась)|на(?= )|в качестве|как(?= (?:мой )?парол)|по-прежнему|следующий|вот|应该是|應該是|设为|设成|设置为|设定为|設為|設定為|改成|改为|改為|换成|换为|換成|更改为|变成|变为|就是|还是|還是|仍是|なら|では|について|から|であり|هو|है|είναι",
 }  # fmt: skip
 _STEMS = (
     "асс", "одовое", "арол", "АРОЛ", "озинка", "риватн", "акрыт", "екрет", "окен", "люч", "密", "私", "口令", "暗証", "合言葉", "パス", "비밀", "패스", "암호", "المرور",
@@ -77,8 +77,8 @@ _SIGNS = _Signs()
 
 
 PASSWORD_WORDS = (
-    "pass", "passw", "passp", "passc", "passk", "passo", "mot de passe", "mots de passe", "motdepasse", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "codewort", "geheimwort",
-    "zugangscode", "mdp", "contrase", "clave", "senha", "parola", "wachtwoord", "haslo", "hasla", "haslem", "haslu", "sifre",
+    "pass", "passw", "passp", "passc", "passk", "passo", "paswo", "paswd", "p/w", "mot de passe", "mots de passe", "motdepasse", "mot_de_passe", "mot-de-passe", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "codewort", "geheimwort",
+    "zugangscode", "mdp", "contrase", "clave", "senha", "parola", "wachtwoord", "haslo", "hasla", "haslem", "haslu", "hasle", "hasel", "sifre",
     "losenord", "adgangskode", "salasana", "heslo", "jelszo", "lozinka", "parool", "mat khau", "sandi",
     "parola d'ordine", "clave de acceso", "clave secreta", "access code", "accesscode", "login code", "code d'acces", "credentials", "creds", PASSWORD,
 )  # fmt: skip
@@ -86,10 +86,10 @@ PASSWORD_WORDS = (
 
 _EDGE = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
 PASSWORD_NAMES = (
-    r"(?:(?i:mots? ?de ?passe|palavra[- ]passe|pass(?:[ _-]?w(?:or)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode)(?:s|es|er|et|en)?"
+    r"(?:(?i:mots?[ _-]?de[ _-]?passe|palavra[-_ ]passe|pass?(?:[ _-]?w(?:or|ro)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode|owrd|wrod)(?:s|es|er|et|en)?|p/w"
     r"|pwd|pword|pswd|paswort|kenn?wort|losungswort|codewort|geheimwort|zugangscode|contrase(?:na|nya|n|\?a)s?"
     r"|wachtwoord(?:en)?|losenord(?:et)?|adgangskoden?|salasanas?|jelszo|lozinka|parool|mat khau)"
-    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|clave(?: de acceso| secreta)?|senha|parola(?: d'ordine|si|niz|miz|m|yi|sini)?|hasl(?:o|a|em|u)|sifre(?:si|niz|miz|m|yi|sini|nizi|de)?"
+    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|(?<!palabra )(?<!palavra )clave(?! (?:privad|public|primari|foran|de cifr|simetric|de registr))(?: de acceso| secreta)?|senha|parola(?! chiave)(?: d'ordine|[a-z]{{1,6}})?|hasl(?:o|a|em|u|e|ach|ami)|hasel|sifre(?:[a-z]{{1,6}})?"
     r"|heslo|sandi|creds?|credentials|access ?code|login code|code d'acces)"
     rf"|{PASSWORD}{{1,8}})"
 )

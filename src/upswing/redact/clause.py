@@ -27,6 +27,10 @@ _CONNECTIVES = frozenset(
     "is was as that are were ist war als est etait comme es era como e foi come jest to jako was wordt that's thats das c'est de fur for olarak".split()  # noqa: SIM905
 )
 """Between a value and the name behind it: `… is the password`, `… als Passwort`."""
+OF = frozenset(
+    "for of on at from by user host server version line step page von vom fur bei der des dem du de des pour chez del para en di da per do van voor bij dla od u w".split()  # noqa: SIM905
+)  # fmt: skip
+"""Words before the name of a thing: `the password for node14`."""
 CUES = frozenset(
     """
     is was are were be been becomes became equals remains stays still now to as called named type types enter enters entered use uses used using try tries tried put put in insert takes say says reads set made make chose choose
@@ -51,47 +55,67 @@ ADVERBS = frozenset(
     ora ancora adesso sempre semplicemente attualmente non piu
     nog steeds nu altijd gewoon niet meer
     teraz nadal ciagle obecnie wciaz juz nie
+    new old temporary neu neue neues alt alte altes nuevo nueva antigua vieja novo nova antiga nuova vecchia nouveau nouvelle ancien nowe stare nieuw oud yeni eski temporanea temporaria temporal provisoire
     """.split()  # noqa: SIM905
 )  # fmt: skip
 """Words that may stand between a cue and the value."""
 _BACKWARD = re.compile(rf"[{LINK}]+|[{_CJK}]+|[^\s\"'`,{_CJK}\x0e-\x14]+")
 _QUESTION = re.compile(
-    r"[\"'`*_)\]]{0,4}[^\n\x00.!?:=;]{0,24}\?[ ]{1,2}(?:[\-A>–]{1,2}:?[ ])?([^\s\"'`]{4,64})[ \t]{0,3}(?=\n|$)"
+    r"[\"'`*_)\]]{0,4}[^\n\x00.!?:=;]{0,24}\?[ ]{0,2}(?:[\-A>–]{1,2}:?[ ])?([^\s\"'`]{4,64})[ \t]{0,3}(?=\n|$)"
 )
 _BELOW = re.compile(
-    r"[\"'`*_)\]]{0,4}(?:[ ][A-Za-z]{1,12}[ ]?\?|[ ]?[:?]|(?:</[a-z1-6]{1,6}>))?[ \t]{0,3}\r?\n(?:[ \t]{0,8}\r?\n|[ \t]{0,4}```[a-z]{0,8}\r?\n){0,2}"
+    r"[\"'`*_)\]]{0,4}(?:[ ][^\n\x00=(){}]{1,60}[?:.]|[ ]?[:?.]|(?:</[a-z1-6]{1,6}>))?[ \t]{0,3}\r?\n(?:[ \t]{0,8}\r?\n|[ \t]{0,4}```[a-z]{0,8}\r?\n){0,2}"
     r"[ \t>*\-]{0,8}(?:[\"`]{0,3})([^\s\"`|]{4,64})[\"`]{0,3}[ \t]{0,3}(?=\r?\n|$)"
 )
 _GOES_ON = re.compile(r"'[a-z]|[ ](?:zu|to|than|als|que|che|om|te|[a-z]+er als|ou|oder|or)\b")
 """Behind an adjective, or a name: `is easy to guess`, `is Ann's`."""
+_CODE = re.compile(r"[={};<>$]|::|->|\\")
+_COUNTED = re.compile(r"([A-Za-z]{5,20})[_-]?[0-9]{1,4}")
 _RULE = re.compile(r"[\W_]+")
 
 
 def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
-    """The value behind the name, in the same sentence of prose: a strong token anywhere, any other
-    token that no sentence needs right behind a cue. `adjacent` tells that the name itself is a cue."""
-    stop = min(roof, start + _REACH)
-    end = _END.search(text, start, stop)
-    stop = end.end() if end else stop
+    """The value behind the name, in the same sentence of prose or in the answer to it.
+
+    A strong token counts anywhere, any other that no sentence needs right behind a cue. `adjacent`
+    tells that the name itself is one.
+    """
     if _PROGRAM.match(text, start):
         return []
+    stop, asked = _end_of_clause(text, start, min(roof, start + _REACH))
     found: list[Span] = []
-    cue, at = adjacent, start
+    cue, at, last = adjacent, start, ""
     for token in _TOKEN.finditer(text, start, stop):
         between = text[at : token.start()]
-        if _PROGRAM.search(between) or text[token.end() : token.end() + 1] in ("(", "[", "="):
+        if _CODE.search(between) or text[token.end() : token.end() + 1] in ("(", "[", "="):
             break
         low, high = _trimmed(text, *token.span(token.lastindex or 2))
-        word, at = text[low:high], token.end()
-        cue = cue or LINK in between or "(" in between
-        if strong(word) or (cue and candidate(word) and not _GOES_ON.match(text, high)):
+        word, answer = text[low:high], at <= asked < token.start()
+        at, cue = token.end(), cue or answer or LINK in between or "(" in between
+        if strong(word) or (_counted(word) and last not in OF) or (cue and candidate(word) and not _GOES_ON.match(text, high)):  # fmt: skip
             found.append((low, high))
             cue = False
-        elif not _known(word):
-            break
         else:
-            cue = word.lower() in CUES or text[high : high + 1] == ":" or (cue and word.lower() in ADVERBS)  # fmt: skip
+            last = word.lower()
+            cue = last in CUES or text[high : high + 1] == ":" or (cue and last in ADVERBS)
     return found[:3]
+
+
+def _end_of_clause(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Where the sentence ends, or its answer if it is a question; and where the question ends."""
+    end = _END.search(text, start, stop)
+    if end is None:
+        return stop, -1
+    if end.group() != "?":
+        return end.end(), -1
+    answer = _END.search(text, end.end(), stop)
+    return (answer.end() if answer else stop), end.start()
+
+
+def _counted(word: str) -> bool:
+    """A word of no sentence with a number: `Butterfly77`."""
+    match = _COUNTED.fullmatch(word)
+    return match is not None and not ordinary(match.group(1))
 
 
 def candidate(word: str) -> bool:
@@ -103,24 +127,20 @@ def candidate(word: str) -> bool:
     return _plain(word)
 
 
-def _known(word: str) -> bool:
-    """Is this the word of a sentence, behind which the value may still come?"""
-    return len(word) < 3 or ordinary(word) or not word.isascii()
-
-
 def before(text: str, at: int, floor: int) -> list[Span]:
     """The value of which the sentence says that it is the password."""
     low = max(floor, at - _BACK)
     line = text.rfind("\n", low, at)
     low = line + 1 if line >= 0 else low
     words = list(_BACKWARD.finditer(text, low, at))
-    said = False
+    said = text.startswith(("sifre", "parola"), at)
     for word in reversed(words[-7:]):
         piece = word.group()
         if piece[0] == LINK or piece.lower() in _CONNECTIVES:
             said = True
             continue
         if not piece[0].isascii() and len(piece) < 5:
+            said = said or piece in ("という", "って", "との")
             continue
         a, b = _trimmed(text, word.start(), word.end())
         if strong(text[a:b]) or (said and candidate(text[a:b]) and text[at : at + 40].partition("\n")[0].count("?") == 0):

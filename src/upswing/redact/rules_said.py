@@ -84,7 +84,7 @@ _BRACKETS = rf"{_NAME}(?:[ ][^\n.!?:=;,\"`<>|()\x00]{{1,50}})?{_NEXT}\((?P<u>[^(
 _BESIDE = rf"{_NAME}(?:{_ADVERBS},?[ ]|(?<=[{PASSWORD}]))(?P<u>{_WORD[:-1]}:=]{{3,64}}+)(?![(\[=]|[ ]?[:=])"
 _QUOTED = rf"{_NAME}(?P<g>[^\n.!?:=;\"'`<>|()A-Za-z0-9\x00]{{0,24}}|[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?[ ]){QUOTE}(?P<v>[^\"'`\n\x00]{{2,64}}){QUOTE}"
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_ADJACENT = rf"(?P<k>{PASSWORD}{{1,8}})(?P<g>[^\n.!?;A-Za-z0-9\"'`<>\x00]{{0,30}}?)(?<![\u0400-\u04ff])(?P<u>[A-Za-z0-9@#$%&*!+~^_][!-~]{{3,63}}?)(?=[\s,.{_CJK}\x0e-\x14\"'`]|$)"
+_ADJACENT = rf"(?P<k>{PASSWORD}{{1,8}})(?P<g>[^\n.!?;A-Za-z0-9\"'`<>\x00]{{0,30}}?)(?<![\u0400-\u04ff])(?P<u>[A-Za-z0-9@#$%&*!+~^_][!-~]{{3,63}}?)(?=[\s,.{_CJK}\u3001-\u303f\x0e-\x14\"'`]|$)"
 _CJK_VALUE = rf"{_NAME}(?P<g>[*]{{0,2}}[ ]?(?:[:=]|{LINK}{{1,8}})[*]{{0,2}}[ ]?)(?P<u>[{_CJK}][{_CJK}0-9A-Za-z_!@#]{{1,24}})(?=[\s,.!?;*\"'|<]|$)"
 _SAID_IN_CJK = re.compile(
     "ません|ます|ない|くだ|した|する|れる|にで|[什么多少哪谁何聞使空聴教見没在错误錯誤不无無必过過期请請已未是为為空短长長度强忘改设設被需应應可太请を必須間違効変更設定入力正ごです的了吗嗎保存加密表示確認再管理]"
@@ -196,8 +196,12 @@ def _beside(match: re.Match[str]) -> bool:
     before = text[max(0, match.start() - 70) : match.start()].rpartition("\n")[2]
     if not value.isascii():
         return False
-    login = LOGIN.search(before) is not None
+    login = LOGIN.search(before) is not None or not clause.CUES.isdisjoint(before.lower().split()[-4:])
     return login or (ended(match) and len(before) < 3) or LOGIN.search(after) is not None
+
+
+_COMPOUNDING = re.compile("pass|pw|cred")
+"""Names that make a noun with the noun behind them: `password entropy`."""
 
 
 def _changed(match: re.Match[str]) -> bool:
@@ -259,7 +263,8 @@ def told(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
     if name is None or _walks_by(name):
         return [], at + 1
     end = name.end()
-    spans = clause.after(text, end, roof, adjacent=False) + clause.before(text, at, floor)
+    alone = _COMPOUNDING.match(name.group("k").lower()) is None
+    spans = clause.after(text, end, roof, adjacent=alone) + clause.before(text, at, floor)
     return spans or clause.below(text, at, end, floor, roof), end
 
 

@@ -192,7 +192,7 @@ def phrase(value: str) -> bool:
     spoken_of = [word for word in parts if says_something(word)]
     small = [word for word in parts if word in _FUNCTION]
     known = sum(ordinary(word) for word in parts)
-    return len(small) <= len(parts) // 4 and len(spoken_of) < 2 and known < len(parts) - 1 and not label(value)  # fmt: skip
+    return len(small) <= len(parts) // 4 and len(spoken_of) < 2 and known < len(parts) and not label(value)  # fmt: skip
 
 
 def token_like(value: str) -> bool:

@@ -11,7 +11,7 @@ import re
 
 from .layer import Span
 from .ordinary import ordinary
-from .strength import strong
+from .strength import strong, unlikely
 from .values import DOTTED, dummy, label
 from .words import LINK
 
@@ -71,6 +71,7 @@ _GOES_ON = re.compile(r"'[a-z]|[ ](?:zu|to|than|als|que|che|om|te|[a-z]+er als|o
 """Behind an adjective, or a name: `is easy to guess`, `is Ann's`."""
 _CODE = re.compile(r"[={};<>$]|::|->|\\")
 _COUNTED = re.compile(r"([A-Za-z]{5,20})[_-]?[0-9]{1,4}")
+_LATIN = re.compile(r"[\t\n\r -~]*")
 _RULE = re.compile(r"[\W_]+")
 
 
@@ -85,6 +86,7 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
     stop, asked = _end_of_clause(text, start, min(roof, start + _REACH))
     found: list[Span] = []
     cue, at, last = adjacent, start, ""
+    foreign = _LATIN.fullmatch(text, max(0, start - 60), start) is not None
     for token in _TOKEN.finditer(text, start, stop):
         between = text[at : token.start()]
         if _CODE.search(between) or text[token.end() : token.end() + 1] in ("(", "[", "="):
@@ -92,7 +94,7 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
         low, high = _trimmed(text, *token.span(token.lastindex or 2))
         word, answer = text[low:high], at <= asked < token.start()
         at, cue = token.end(), cue or answer or LINK in between or "(" in between
-        if strong(word) or (_counted(word) and last not in OF) or (cue and candidate(word) and not _GOES_ON.match(text, high)):  # fmt: skip
+        if strong(word) or (_counted(word) and last not in OF) or (cue and (candidate(word) or (foreign and _script(word))) and not _GOES_ON.match(text, high)):  # fmt: skip
             found.append((low, high))
             cue = False
         else:
@@ -110,6 +112,11 @@ def _end_of_clause(text: str, start: int, stop: int) -> tuple[int, int]:
         return end.end(), -1
     answer = _END.search(text, end.end(), stop)
     return (answer.end() if answer else stop), end.start()
+
+
+def _script(word: str) -> bool:
+    """A word of another script in a sentence of Latin letters."""
+    return len(word) > 3 and not word.isascii() and word.isalnum()
 
 
 def _counted(word: str) -> bool:
@@ -177,5 +184,5 @@ def _plain(value: str) -> bool:
     """A word, or a word with a number, that no sentence needs beside the name of a password."""
     if len(value) < 5 or dummy(value) or label(value) or DOTTED.fullmatch(value):
         return False
-    odd = not value.replace("-", "").isalnum() or value.isupper() or value[0] in "-/"
+    odd = not value.replace("-", "").isalnum() or (value.isupper() and (len(value) < 6 or not unlikely(value))) or value[0] in "-/"
     return not odd and not ordinary(value.rstrip("0123456789"))

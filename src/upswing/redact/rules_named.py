@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .build import fill
 from .rule import Anchor, Rule
-from .values import password, phrase, pin, secret, token_like
+from .values import password, phrase, pin, secret, token_told
 from .words import (  # fmt: skip
     IS,
     LINK,
@@ -94,7 +94,7 @@ RULES = (
     Rule(
         "secret-said",
         rf"(?:{SECRET_NAMES})(?![A-Za-z0-9_])[^\n.!?=;<>|\x00]{{0,70}}?(?:[:({LINK}]|[ ]{IS}(?=[ ])|[\"'`])[\s\"'`*]{{0,3}}(?P<v>[A-Za-z0-9_\-+/=.~]{{16,256}})(?![A-Za-z0-9])",
-        anchors=words(SECRET_WORDS, r"[^A-Za-z0-9_=\n][^\n]{1,80}[A-Za-z0-9_\-+/=.~]{16}", 120), validator=token_like, kind="secret", priority=37, trusted=True,
+        anchors=words(SECRET_WORDS, r"[^A-Za-z0-9_=\n][^\n]{1,80}[A-Za-z0-9_\-+/=.~]{16}", 120), judge=token_told, kind="secret", priority=37, trusted=True,
         about="a random value in a sentence that speaks of a key or a token",
         example="the API key that you asked for yesterday: " + fill(32),
     ),

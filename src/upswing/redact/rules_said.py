@@ -268,7 +268,7 @@ def told(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
     return spans or clause.below(text, at, end, floor, roof), end
 
 
-_LOOK = r"[A-Za-z'\x0e]{0,10}(?![A-Za-z0-9_(\[=]|\.[A-Za-z_]|[ ]?=)"
+_LOOK = r"[A-Za-z'\x0e]{0,10}(?![A-Za-z0-9_(\[=]|\.[A-Za-z_]|[ ]?=(?![ ]{0,2}\?))"
 
 RULES = (
     Rule(

@@ -135,6 +135,14 @@ RULES = (
         example="Authorization: Basic " + base64.b64encode(b"app:" + fill(9).encode()).decode(),
     ),
     Rule(
+        "stored-login",
+        rf"(?<![A-Za-z])auth{_CLOSE}[ ]?[:=][ ]?{_Q}(?P<v>[A-Za-z0-9+/]{{8,512}}={{0,2}})(?={_Q})",
+        anchors=_words(("auth",), r"""[\\"'`\]]{0,4}[ ]?[:=]""", 12),
+        validator=_basic, kind="basic-auth", priority=51, trusted=True,
+        about="the logins that docker and npm keep: auth, with user:password in base64",
+        example='"auth": "' + base64.b64encode(b"app:" + fill(9).encode()).decode() + '"',
+    ),
+    Rule(
         "cookie",
         rf"(?i:cookie){_CLOSE}[ \t]{{0,2}}[:=,][ \t]{{0,2}}(?:{_Q})?(?P<v>[\w.\-]{{1,64}}=[^\s;\"'<\x00]{{6,4096}}(?:;[ ]?[^\r\n\"'\x00;]{{0,4096}}){{0,40}})",
         anchors=_words(("cookie",), r"""[\\"'`\]]{0,4}[ \t]{0,2}[:=,]""", 12),

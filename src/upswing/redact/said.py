@@ -75,7 +75,7 @@ _NO_PASSWORD = re.compile(
 )
 """Names of algorithms, versions and counts."""
 _ADJECTIVE = re.compile(
-    r"[a-z]{3,}(?:ad[oa]s?|id[oa]s?|[aiu]t[oaie]|ori[oa]|[aei]vel|bile|ment[eo]?|os[oa]|eti?[oa]|iert|bar|lich|los|haft|stens|igt|abel|ible|able|ing|ed|ions?|zione|cion|cao|owan[eyao]|lny|lne|ieniu|siz|malidir|meli|lijk|baar)|ge[a-z]{2,}t|ver[a-z]{2,}t"
+    r"[a-z]{3,}(?:ad[oa]s?|id[oa]s?|[aei]vel|bile|mente|iert|bar|lich|los|haft|stens|igt|abel|ible|able|ing|ed|ions?|zione|cion|cao|owan[eyao]|lny|lne|ieniu|siz|malidir|meli|lijk|baar)|ge[a-z]{2,}t|ver[a-z]{2,}t"
 )
 """How adjectives, participles and adverbs end."""
 _TRAIL = ".,;:!?)"
@@ -108,7 +108,7 @@ def tells(match: re.Match[str], value: str) -> bool:
         return digits(plain) >= 4 and plain.isdigit()
     if mixed(plain) or digits(plain):
         return value[-1] in "!?" or not _NO_PASSWORD.fullmatch(plain)
-    if plain.isupper() or ordinary(low) or (_ADJECTIVE.fullmatch(low) and not strong(plain)):
+    if (plain.isupper() and len(plain) < 6) or ordinary(low) or (_ADJECTIVE.fullmatch(low) and not strong(plain)):
         return False
     if in_code(match) and IDENTIFIER.fullmatch(plain):
         return False

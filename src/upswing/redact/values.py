@@ -177,7 +177,13 @@ def _quoted_password(match: re.Match[str], value: str, how: str) -> bool:
         return True
     if any(ch.isdigit() for ch in value):
         return value.count(" ") < 4
-    return how != "list" and several_words(value) and (how != "space" or value.count(" ") > 1)
+    called = how == "list" and (flag or match.group("op") == "(") and _unusual(value)
+    return several_words(value) and (called or how != "list") and (how != "space" or value.count(" ") > 1)  # fmt: skip
+
+
+def _unusual(value: str) -> bool:
+    """Several words, most of which no message has."""
+    return sum(ordinary(word) for word in value.split()) <= value.count(" ") / 2
 
 
 def several_words(value: str) -> bool:
@@ -201,6 +207,19 @@ def token_like(value: str) -> bool:
     if re.fullmatch("[0-9a-f-]+", plain) or plain.lower() == plain.upper():
         return False
     return random_looking(plain) and not re.search(r"\.[a-z]{2,5}$|^[a-z]+/|//|^[0-9a-f]{8}-[0-9a-f]{4}-", plain) and digits(plain) > 1  # fmt: skip
+
+
+_HEX = re.compile("[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{48}")
+_OTHER_HEX = re.compile("(?i)commit|sha|hash|digest|checksum|fingerprint|revision|md5|etag|trace|span|id$")
+
+
+def token_told(match: re.Match[str]) -> bool:
+    """A token in a sentence; in hexadecimal unless the sentence speaks of hashes."""
+    value = match.group("v")
+    if _HEX.fullmatch(value.rstrip(".")):
+        line = match.string[max(0, match.start() - 40) : match.start("v")]
+        return len(set(value)) > 6 and _OTHER_HEX.search(line) is None
+    return token_like(value)
 
 
 def _assigned(match: re.Match[str], value: str) -> bool:
@@ -346,6 +365,6 @@ def pin(match: re.Match[str]) -> bool:
 
 def flag_password(value: str) -> bool:
     plain = value.rstrip(".,;:)")
-    if len(plain) < 3 or dummy(plain) or label(plain) or (plain.isupper() and plain.isalpha()):
+    if len(plain) < 3 or dummy(plain) or label(plain) or (plain.isupper() and plain.isalpha() and ordinary(plain)):
         return False
     return not says_something(plain) and plain.lower() not in IDENTIFIERS

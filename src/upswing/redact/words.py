@@ -102,9 +102,9 @@ SECRET_WORDS = (
     "encryptionkey", "master_key", "master key", "masterkey", "account_key", "account key", "service_key",
     "deploy_key", "session_key", "license_key", "license key", "licence key", "recovery key", "recovery code",
     "backup code", "credential", "auth", "auth_token", "authtoken", "jwt", "app_key", "app key", "appkey", "webhook", "schlussel",
-    "schluessel", "cle api", "cle d'api", "cle secrete", "cle d'acces", "clave api", "clave de api", "chave api", "chave de api",
+    "schluessel", "cle api", "cle d'api", "cle secrete", "cle d'acces", "clave api", "clave de api", "chave api", "chave de api", "chave da api",
     "chave secreta", "chave de acesso", "chiave api", "chiave segreta", "jeton", "geheimnis", "secreto",
-    "segredo", "segreto", "klucz", "anahtar", "sleutel", "nyckel", SECRET,
+    "segredo", "segreto", "klucz", "tokena", "tokenem", "tokenu", "anahtar", "sleutel", "nyckel", SECRET,
 )  # fmt: skip
 SECRET_NAMES = (
     "(?i:" + "|".join(dict.fromkeys(re.sub("[_ -]", "[_ -]?", w) for w in SECRET_WORDS if w != SECRET)) + ")"
@@ -216,4 +216,4 @@ def says_something(word: str) -> bool:
     low = word.lower().rstrip(".,;:!?)")
     if not low.isascii() and _SAID_IN_RUSSIAN.fullmatch(low):
         return True
-    return low in PREDICATES or _ENDINGS.fullmatch(low) is not None
+    return low in PREDICATES or (word[:1].islower() and _ENDINGS.fullmatch(low) is not None)

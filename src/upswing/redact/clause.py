@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 
+from .cues import ADVERBS, CUES, LATIN_NAMES, OF
 from .layer import Span
 from .ordinary import ordinary
 from .strength import strong, unlikely
 from .values import DOTTED, dummy, label
-from .words import LINK
+from .words import LINK, PASSWORD
 
 _REACH, _BACK, _SHORT_LINE = 110, 80, 60
 _CJK = r"\u3001-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -27,38 +28,6 @@ _CONNECTIVES = frozenset(
     "is was as that are were ist war als est etait comme es era como e foi come jest to jako was wordt that's thats das c'est de fur for olarak".split()  # noqa: SIM905
 )
 """Between a value and the name behind it: `… is the password`, `… als Passwort`."""
-OF = frozenset(
-    "for of on at from by user host server version line step page von vom fur bei der des dem du de des pour chez del para en di da per do van voor bij dla od u w".split()  # noqa: SIM905
-)  # fmt: skip
-"""Words before the name of a thing: `the password for node14`."""
-CUES = frozenset(
-    """
-    is was are were be been becomes became equals remains stays still now to as called named type types enter enters entered use uses used using try tries tried put put in insert takes say says reads set made make chose choose
-    ist war sind waren wird wurde sei ware sein lautet lautete heist heisst bleibt blieb auf als gib gibt gebe geben tippe tippen nimm nehme nehmen nutze nutzt nutzen verwende verwenden probier probiere versuch versuche setze setz stell stelle sondern hab habe haben ich glaub glaube
-    est etait sera serait c'est reste devient comme tape tapez mets mettez mis entre entrez saisis saisissez utilise utilisez essaie essayez par a en sur mais
-    es era sera seria sigue siendo queda como escribe escriba pon ponga puse usa use utiliza prueba pruebe introduce introduzca a por en sino
-    e foi era sera continua fica ficou sendo como digite digita escreva coloque coloca coloquei use usa utilize tenta tente insira para por
-    e era sara resta rimane come scrivi scriva metti metta usa usi utilizza prova provi inserisci inserisca in a su ma
-    is was wordt blijft luidt als typ vul gebruik probeer voer zet op naar in maar
-    jest to bylo byl brzmi bedzie jako wpisz podaj uzyj sprobuj ustaw na lecz tylko
-    olarak idi oldu yap yaz kullan gir dene
-    """.split()  # noqa: SIM905
-)  # fmt: skip
-"""Words right before a value: what it is, what it is set to, what is done with it."""
-ADVERBS = frozenset(
-    """
-    still now currently just simply probably again always then only actually apparently maybe following here
-    noch immer jetzt nun derzeit aktuell einfach wieder wohl also doch mal bitte ubrigens bisher nicht mehr nur folgendes nochmal
-    toujours encore maintenant desormais actuellement simplement bien juste plus pas
-    ahora todavia aun siempre simplemente actualmente ya no
-    agora ainda sempre simplesmente atualmente mesmo nao mais
-    ora ancora adesso sempre semplicemente attualmente non piu
-    nog steeds nu altijd gewoon niet meer
-    teraz nadal ciagle obecnie wciaz juz nie
-    new old temporary neu neue neues alt alte altes nuevo nueva antigua vieja novo nova antiga nuova vecchia nouveau nouvelle ancien nowe stare nieuw oud yeni eski temporanea temporaria temporal provisoire
-    """.split()  # noqa: SIM905
-)  # fmt: skip
-"""Words that may stand between a cue and the value."""
 _BACKWARD = re.compile(rf"[{LINK}]+|[{_CJK}]+|[^\s\"'`,{_CJK}\x0e-\x14]+")
 _QUESTION = re.compile(
     r"[\"'`*_)\]]{0,4}[^\n\x00.!?:=;]{0,24}\?[ ]{0,2}(?:[\-A>–]{1,2}:?[ ])?([^\s\"'`]{4,64})[ \t]{0,3}(?=\n|$)"
@@ -69,7 +38,7 @@ _BELOW = re.compile(
 )
 _GOES_ON = re.compile(r"'[a-z]|[ ](?:zu|to|than|als|que|che|om|te|[a-z]+er als|ou|oder|or)\b")
 """Behind an adjective, or a name: `is easy to guess`, `is Ann's`."""
-_CODE = re.compile(r"[={};<>$]|::|->|\\")
+_CODE = re.compile(r"[={};<$]|::|(?<![ ])->|(?<![ \-])>|\\")
 _COUNTED = re.compile(r"([A-Za-z]{5,20})[_-]?[0-9]{1,4}")
 _LATIN = re.compile(r"[\t\n\r -~]*")
 _RULE = re.compile(r"[\W_]+")
@@ -86,6 +55,7 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
     stop, asked = _end_of_clause(text, start, min(roof, start + _REACH))
     found: list[Span] = []
     cue, at, last = adjacent, start, ""
+    other = text[start - 1 : start] == PASSWORD
     foreign = _LATIN.fullmatch(text, max(0, start - 60), start) is not None
     for token in _TOKEN.finditer(text, start, stop):
         between = text[at : token.start()]
@@ -93,7 +63,9 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
             break
         low, high = _trimmed(text, *token.span(token.lastindex or 2))
         word, answer = text[low:high], at <= asked < token.start()
-        at, cue = token.end(), cue or answer or LINK in between or "(" in between
+        cue = cue or answer or other or any(sign in between for sign in (LINK, "(", ">"))
+        cue = cue or ("," in between and text[high : high + 1] == ",")
+        at = token.end()
         if strong(word) or (_counted(word) and last not in OF) or (cue and (candidate(word) or (foreign and _script(word))) and not _GOES_ON.match(text, high)):  # fmt: skip
             found.append((low, high))
             cue = False
@@ -129,7 +101,7 @@ def candidate(word: str) -> bool:
     """A word, digits or words with digits that no sentence needs beside the name of a password."""
     if word.isdigit():
         return len(word) > 4
-    if not word.isascii() or len(word) < 5:
+    if not word.isascii() or len(word) < 5 or word.lower() in LATIN_NAMES:
         return False
     return _plain(word)
 

@@ -16,6 +16,7 @@ import re
 from functools import lru_cache
 
 from . import clause
+from .cues import CUES, LATIN_NAMES
 from .layer import Span
 from .ordinary import ordinary
 from .rule import Rule
@@ -23,7 +24,6 @@ from .rules_named import QUOTE, VALUE, words
 from .said import (
     ASKED,
     COMPOUNDS,
-    LATIN_NAMES,
     LOGIN,
     QUALITIES,
     SETTING,
@@ -196,7 +196,7 @@ def _beside(match: re.Match[str]) -> bool:
     before = text[max(0, match.start() - 70) : match.start()].rpartition("\n")[2]
     if not value.isascii():
         return False
-    login = LOGIN.search(before) is not None or not clause.CUES.isdisjoint(before.lower().split()[-4:])
+    login = LOGIN.search(before) is not None or not CUES.isdisjoint(before.lower().split()[-4:])
     return login or (ended(match) and len(before) < 3) or LOGIN.search(after) is not None
 
 

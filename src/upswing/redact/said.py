@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from .cues import ADVERBS, CUES
 from .ordinary import ordinary
 from .strength import strong
 from .values import DOTTED, IDENTIFIER, LETTERS, digits, dummy, in_code, label, mixed
@@ -49,11 +50,6 @@ QUALITIES = frozenset(
     "new old neu alt neue alte nueva antigua vieja nova antiga nuova vecchia ancien nouveau nowe stare eski yeni nieuwe oude temporary default initial current admin root staging prod wlan wifi vpn temporal inicial actual temporaire initial atual account user".split()  # noqa: SIM905
 )
 """What may be said of the password before its value comes."""
-
-LATIN_NAMES = frozenset(
-    "root admin administrator wifi wi-fi wlan vpn windows linux gmail google apple icloud github gitlab mysql postgres redis ssh ftp sudo user username login email mail api bios excel pdf zip word docker vps sql ok id qq wechat line pin hash md5 sha256 bcrypt uac ldap admin-user db database reset manager null none".split()  # noqa: SIM905
-)  # fmt: skip
-"""Latin words in sentences of other scripts that name whose password it is."""
 
 LOGIN = re.compile(
     r"(?i)\b(?:user|username|users|login|log ?in|logged in|logon|sign in|account|with|using|use|try|connect|credentials|benutzer|benutzername|nutzer|anmelden|mit(?: dem| diesem)?|nimm|verwende|utilisateur|identifiant|compte|avec|connexion|utilise[zr]?"
@@ -108,7 +104,7 @@ def tells(match: re.Match[str], value: str) -> bool:
         return digits(plain) >= 4 and plain.isdigit()
     if mixed(plain) or digits(plain):
         return value[-1] in "!?" or not _NO_PASSWORD.fullmatch(plain)
-    if (plain.isupper() and len(plain) < 6) or ordinary(low) or (_ADJECTIVE.fullmatch(low) and not strong(plain)):
+    if (plain.isupper() and len(plain) < 6) or low in CUES or low in ADVERBS or ordinary(low) or (_ADJECTIVE.fullmatch(low) and not strong(plain)):
         return False
     if in_code(match) and IDENTIFIER.fullmatch(plain):
         return False

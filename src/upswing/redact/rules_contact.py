@@ -16,7 +16,7 @@ _PHONE_WORDS = (
     "phone", "mobile", "tel", "fax", "whatsapp", "telefon", "telephone", "telefono", "telefone", "handy",
     "mobil", "mobilnummer", "rufnummer", "portable", "movil", "celular", "cellulare", "cell", "call", "text me",
     "reach me", "reach us", "contact", "anrufen", "ruf", "nummer", "number", "numero", "appelez", "appeler", "joindre", "llamar", "llama",
-    "llame", "ligar", "ligue", "liga", "chiama", "chiamare", "gsm", "telefonnummer", "hotline", "sms", "zadzwon", "numer", "erreich", "telefonisch", "contacter", "contactar", "contattar", "bereik", "ulas", "ara", "mobiel", "telefoon", "ruckruf", "durchwahl", "festnetz", "fon", "mob.", "kom.", "cep", "tfno", "zap", "fone", "contato", "contacto", "kontakt", "telemovel", "privat:", "dienstlich", "meld", "joignable", "rappele", "localizar", "trovi al", "direct line", "office:", "home:", "ph:", "m:", "t:", "o:", "f:", "numaram", "numarasindan", "dzwonic", "pod numer", "anytime", "calls back", "mein 06", "mijn 06", "emergency", "notfall", PHONE,
+    "llame", "ligar", "ligue", "liga", "chiama", "chiamare", "gsm", "telefonnummer", "hotline", "sms", "zadzwon", "numer", "erreich", "telefonisch", "contacter", "contactar", "contattar", "bereik", "ulas", "ara", "mobiel", "telefoon", "ruckruf", "durchwahl", "festnetz", "fon", "mob.", "kom.", "cep", "tfno", "zap", "fone", "contato", "contacto", "kontakt", "telemovel", "privat:", "dienstlich", "meld", "joignable", "rappele", "localizar", "trovi al", "direct line", "office:", "home:", "ph:", "numaram", "numarasindan", "dzwonic", "pod numer", "anytime", "calls back", "mein 06", "mijn 06", "emergency", "notfall", PHONE,
 )  # fmt: skip
 _PHONE_NAMES = (
     rf"(?:{_EDGE}(?i:(?:tele|mobile |cell )?phone(?:[ _-]?(?:number|no|nr|num))?|mobile?(?:[ _-]?(?:number|no|nr|nummer|phone|fon))?|tel(?:efon|ephone|efono|efone|efon)?(?:[ _-]?(?:number|no|nr|nummer))?|fax(?:nummer)?|whatsapp|handy(?:nummer)?"
@@ -120,8 +120,14 @@ def _mac(value: str) -> bool:
     return len(set(plain)) > 2 and plain != "0123456789ab"
 
 
-def _words(words: tuple[str, ...], follow: str) -> tuple[Anchor, ...]:
-    return tuple(Anchor(w, follow, reach=len(w) + 64, caseless=True, late=True) for w in words)
+_DIGITS_BEFORE = r"[^\n0-9]{0,34}[0-9][)(0-9 ./-]{6}"
+"""A phone number before its word, read from behind."""
+
+
+def _words(words: tuple[str, ...], follow: str, before: str = "") -> tuple[Anchor, ...]:
+    return tuple(
+        Anchor(w, follow, reach=len(w) + 64, caseless=True, late=True, before=before) for w in words
+    )
 
 
 _AT = r"[ ]{0,2}(?:\[[ ]?(?i:at|ät|arroba|a)[ ]?\]|\([ ]?(?i:at|arroba|a)[ ]?\)|\{[ ]?(?i:at)[ ]?\}|<(?i:at)>|_at_|[ ](?:at|AT|arroba|chiocciola)[ ])[ ]{0,2}"
@@ -187,14 +193,17 @@ RULES = (
     Rule(
         "phone-word",
         _PHONE_NAMES,
-        anchors=_words(_PHONE_WORDS, ""), spans=near(_PHONE_NAMES, _DIGITS, _phone_named),
+        anchors=(
+            *_words(_PHONE_WORDS, r"[^0-9\n]{0,50}[(+0-9][()0-9+ ./-]{5}"), *_words(_PHONE_WORDS, "", _DIGITS_BEFORE),
+            Anchor("", "[MTOF]: [+(0]", 4), Anchor("", "[MTF] [+(0]", 3),
+        ), spans=near(_PHONE_NAMES, _DIGITS, _phone_named),
         kind="phone", priority=25, trusted=True,
         about="a number near a word for phone in twelve languages", example="call me at 0171 2345678",
     ),
     Rule(
         "birth-date",
         _BIRTH_NAMES,
-        anchors=_words(_BIRTH_WORDS, ""), spans=near(_BIRTH_NAMES, _DATE_VALUE, _born), priority=30, trusted=True,
+        anchors=(*_words(_BIRTH_WORDS, r"[^\n]{0,60}[0-9]"), *_words(_BIRTH_WORDS, "", r"[^\n0-9]{0,34}[0-9]")), spans=near(_BIRTH_NAMES, _DATE_VALUE, _born), priority=30, trusted=True,
         about="a date near a word for birth", example="born on 12 March 1985",
     ),
     Rule(

@@ -47,7 +47,7 @@ _FOLLOW = (
     r"[A-Za-z0-9_.'\-]{0,16}(?:(?:\\{0,3}[\"'`\])*_]|</[a-z1-6]{1,6}>){1,4}[ \t]{0,3}[:=,!<\-\n]|[ \t]{3,30}=|[ \t]{0,3}[:=!<>*\"'`"
     + LINK
     + "]"
-    rf"|[ ](?:[\-(]|{IS}[ ]|(?:for|fur|of|on|from|to|de|du|der|des|vom|zum|pour|para|per|di|del|do|da|voor|dla|{LINK}{{1,8}})[ ]|[^ \n]{{0,20}}[0-9!@#$%^&+~])|\(\\{{0,3}}[\"'`]|[\"'`]?[ ]?[,\n])"
+    rf"|[ ](?:[\-(]|{IS}[ ]|(?:for|fur|of|on|from|to|de|du|der|des|vom|zum|pour|para|per|di|del|do|da|voor|dla|{LINK}{{1,8}})[ ][^\n]{{1,42}}(?:[:=]|[ ]{IS}[ ])|[^ \n]{{0,20}}[0-9!@#$%^&+~])|\(\\{{0,3}}[\"'`]|[\"'`][ ]?[,\n]|[ ]?\n|,[ ]?(?:val|v\b|wert|content|data|default))"
 )
 
 
@@ -69,6 +69,11 @@ _PHRASE = (
     r"(?P<v>[^\W_]{2,16}(?:[ -][^\W_]{1,16}){2,7})(?=[.!]?[ ]{0,2}(?:\n|$|[,;][ ]|[.!]?[\"'`<*|]|[.!][ ]))"
 )
 
+_PLAIN_SECRETS = tuple(w for w in SECRET_WORDS if "secret" in w or w in ("geheimnis", "segredo", "segreto", "recovery code", "backup code"))  # fmt: skip
+"""Names behind which a plain word may be the value."""
+_UNDOTTED = _FOLLOW.replace("[A-Za-z0-9_.'\\-]", "[A-Za-z0-9_'\\-]", 1)
+"""Without what programs write: `token.py::test`, `token.value`."""
+
 RULES = (
     Rule(
         "password",
@@ -87,7 +92,7 @@ RULES = (
     Rule(
         "secret",
         assignment(rf"(?:{SECRET_NAMES})(?i:[_ -]?(?:key|token|secret|api|d'acces|de acces[s]?o|dostepu|dostepowy|secret[oa]|segret[oa]|erisim|i)){{0,2}}s?"),
-        anchors=words(SECRET_WORDS), judge=secret, priority=42, trusted=True,
+        anchors=words(_PLAIN_SECRETS) + words(tuple(w for w in SECRET_WORDS if w not in _PLAIN_SECRETS), _UNDOTTED), judge=secret, priority=42, trusted=True,
         about="a random-looking value behind a name such as api_key, token or client_secret",
         example='api_key = "' + fill(32) + '"',
     ),

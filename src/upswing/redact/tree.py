@@ -34,6 +34,9 @@ _ORDINARY = re.compile(
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|https?://.*|<[a-z0-9-]{1,64}>.*"
 )
 """First words that begin something new."""
+_OPEN = re.compile(r"(?:^|[\s\"'`=:(])[A-Za-z0-9+/=.~]{0,80}[0-9_\-.:/][A-Za-z0-9_\-+/=.~]{0,200}$|(?:^|[\s\"'`=:(])[A-Za-z]{1,12}$")
+"""How a text ends that could go on: with a token that has more than letters, or with few letters."""
+_BEGINS = re.compile(r"<[a-z0-9-]{1,64}>|https?://")
 
 
 @dataclass(slots=True)
@@ -102,6 +105,8 @@ def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
             _walk(item, (*path, i), key, leaves)
     if len(node) > 1 and type(node[0]) is dict:
         _note_rows(len(path), first, leaves)
+    elif len(node) > 1 and len(leaves.values) - first == len(node):
+        leaves.rows.append(tuple(leaves.values[first:]))
 
 
 def _before(node: list[Any], i: int) -> str:
@@ -267,13 +272,16 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
     tails = {i: size for i in values if (size := _tail(texts[i]))}
     heads = _Heads(texts, frozenset(values))
     seen: set[tuple[int, int]] = set()
-    for row in (values, long, *leaves.rows):
+    for number, row in enumerate((values, long, *leaves.rows)):
         for n, pair in enumerate(pairwise(row)):
-            if pair[0] not in tails or pair in seen:
+            if pair[0] not in tails or (pair in seen and number < 2):
+                continue
+            opened = number > 1 and _OPEN.search(texts[pair[0]][-_SEAM_WORDS:]) is not None
+            if pair in seen and not opened:
                 continue
             seen.add(pair)
-            if heads[pair[1]]:
-                yield from _chain(texts, tails, heads, row[n : n + _CHAIN])
+            if heads[pair[1]] or opened:
+                yield from _chain(texts, tails, heads, row[n : n + _CHAIN], opened=opened)
             if "-----BEGIN " in texts[pair[0]]:
                 yield from _key_chain(texts, row[n : n + _CHAIN])
 
@@ -289,6 +297,11 @@ class _Heads(dict[int, int]):
     def __missing__(self, i: int) -> int:
         self[i] = _head(self._texts[i]) if i in self._among else 0
         return self[i]
+
+    def any_word(self, i: int) -> int:
+        """The same where the first word may be the rest of a value although it looks ordinary."""
+        match = _HEAD.match(self._texts[i]) if i in self._among else None
+        return match.end() if match and not _BEGINS.match(match.group()) else 0
 
 
 @lru_cache(maxsize=8192)
@@ -316,18 +329,22 @@ def _head(text: str) -> int:
 
 
 def _chain(
-    texts: list[str], tails: dict[int, int], heads: _Heads, row: Sequence[int]
+    texts: list[str], tails: dict[int, int], heads: _Heads, row: Sequence[int], *, opened: bool
 ) -> Iterator[list[Part]]:
-    """Two texts, three where the second is short, and all that are short in a row."""
+    """Two texts, three where the second is short, and all that are short in a row.
+
+    Where a value may have been `opened`, also those that look like words: it may be cut anywhere.
+    """
     size = len(texts[row[0]])
     parts: list[Part] = [(row[0], size - tails[row[0]], size)]
     for i in row[1:]:
-        if not heads[i]:
+        head = heads[i] or (heads.any_word(i) if opened else 0)
+        if not head:
             break
-        parts.append((i, 0, heads[i]))
+        parts.append((i, 0, head))
         if len(parts) < 4:
             yield list(parts)
-        if heads[i] < len(texts[i]) or len(texts[i]) > _SHORT:
+        if head < len(texts[i]) or len(texts[i]) > _SHORT:
             break
     if len(parts) > 3:
         yield parts

@@ -123,6 +123,7 @@ def _phone(rng: random.Random, language: str) -> str:
 
 def _account(rng: random.Random, kind: str) -> str:
     from bench.redaction_cases.seen import _checked, _spaced, _steuer_id
+
     from upswing.redact import checks
 
     if kind == "iban":

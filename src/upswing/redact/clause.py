@@ -122,7 +122,9 @@ def before(text: str, at: int, floor: int) -> list[Span]:
             said = said or piece in ("という", "って", "との")
             continue
         a, b = _trimmed(text, word.start(), word.end())
-        if strong(text[a:b]) or (said and candidate(text[a:b]) and text[at : at + 40].partition("\n")[0].count("?") == 0):
+        if strong(text[a:b]) or (
+            said and candidate(text[a:b]) and text[at : at + 40].partition("\n")[0].count("?") == 0
+        ):
             quoted = text[max(low, a - 1) : a] in ("`", '"', "'")
             return [(a, b)] if said or quoted else []
         if not ordinary(piece):
@@ -156,5 +158,9 @@ def _plain(value: str) -> bool:
     """A word, or a word with a number, that no sentence needs beside the name of a password."""
     if len(value) < 5 or dummy(value) or label(value) or DOTTED.fullmatch(value):
         return False
-    odd = not value.replace("-", "").isalnum() or (value.isupper() and (len(value) < 6 or not unlikely(value))) or value[0] in "-/"
+    odd = (
+        not value.replace("-", "").isalnum()
+        or (value.isupper() and (len(value) < 6 or not unlikely(value)))
+        or value[0] in "-/"
+    )
     return not odd and not ordinary(value.rstrip("0123456789"))

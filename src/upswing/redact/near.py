@@ -36,9 +36,7 @@ def near(names: str, value: str, check: Check, *, back: bool = True) -> Callable
             return [], at + 1
         low = max(floor, at - _BACK - _WIDEST)
         low = max(low, text.rfind("\n", low, at) + 1)
-        earlier = None
-        for earlier in _compiled(before).finditer(text[low:at]):
-            pass
+        earlier = _compiled(before).search(text[low:at])
         if earlier and check(name.group(), earlier.group("v")):
             return [(low + earlier.start("v"), low + earlier.end("v"))], name.end()
         return [], at + 1

@@ -9,7 +9,7 @@ from . import checks
 from .build import shape
 from .near import near
 from .rule import Anchor, Rule
-from .words import BIRTH, IS, LINK, PASSPORT, PHONE
+from .words import BIRTH, PASSPORT, PHONE
 
 _EDGE = "(?<![A-Za-z])"
 _PHONE_WORDS = (

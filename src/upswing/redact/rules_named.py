@@ -56,7 +56,7 @@ def assignment(keys: str, suffix: str = _SUFFIX) -> str:
 
 
 def words(
-    literals: tuple[str, ...], follow: str = _FOLLOW, reach: int = 64, before: str = ""
+    literals: tuple[str, ...], follow: str = _FOLLOW, reach: int = 140, before: str = ""
 ) -> tuple[Anchor, ...]:
     return tuple(
         Anchor(w, follow, reach=len(w) + reach, caseless=True, late=True, before=before)

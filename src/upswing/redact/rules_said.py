@@ -252,17 +252,25 @@ def _walks_by(match: re.Match[str]) -> bool:
     return STRONG_LOGIN.search(line) is None
 
 
+_ARGUMENTS = re.compile(r"\w\([^()]*$")
+"""The name is one of the arguments of a call or a definition."""
+
+
 def told(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
     """The values that the sentence at `at` tells, in the first form that fits."""
     stop = min(roof, at + _REACH)
     for pattern, judge in _FORMS:
         match = _compiled(pattern).match(text, at, stop)
         if match and not _walks_by(match) and judge(match):
-            return _spans(match) + clause.after(text, match.end(), roof, adjacent=False), match.end()
+            return _spans(match) + clause.after(
+                text, match.end(), roof, adjacent=False
+            ), match.end()
     name = _compiled(_NAME).match(text, at, stop)
     if name is None or _walks_by(name):
         return [], at + 1
     end = name.end()
+    if _ARGUMENTS.search(text[max(floor, at - 80) : at].rpartition("\n")[2]):
+        return [], end
     alone = _COMPOUNDING.match(name.group("k").lower()) is None
     spans = clause.after(text, end, roof, adjacent=alone) + clause.before(text, at, floor)
     return spans or clause.below(text, at, end, floor, roof), end

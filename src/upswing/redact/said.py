@@ -104,7 +104,13 @@ def tells(match: re.Match[str], value: str) -> bool:
         return digits(plain) >= 4 and plain.isdigit()
     if mixed(plain) or digits(plain):
         return value[-1] in "!?" or not _NO_PASSWORD.fullmatch(plain)
-    if (plain.isupper() and len(plain) < 6) or low in CUES or low in ADVERBS or ordinary(low) or (_ADJECTIVE.fullmatch(low) and not strong(plain)):
+    if (
+        (plain.isupper() and len(plain) < 6)
+        or low in CUES
+        or low in ADVERBS
+        or ordinary(low)
+        or (_ADJECTIVE.fullmatch(low) and not strong(plain))
+    ):
         return False
     if in_code(match) and IDENTIFIER.fullmatch(plain):
         return False

@@ -24,12 +24,14 @@ _PAIRS = frozenset(first + second for first, rest in _RARE.items() for second in
 
 _SIGNS = frozenset("!@#$%^&*+~?=")
 _NO_TOKEN = re.compile(
-    r"(?ix) .*://.* | (?:--?[a-z]|/|~/|\.|\$[{(a-z]|%[({]|[{<]|\#\d+).* | .*[a-z]\.[a-z]{2,4} | .*\\.* | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | \w+\(.* | .*[>] | [0-9a-f]{8}-[0-9a-f]{4}-.*"
+    r"(?ix) .*://.* | 0x[0-9a-f]+.* | (?:--?[a-z]|/|~/|\.|\$[{(a-z]|%[({]|[{<]|\#\d+).* | .*[a-z]\.[a-z]{2,4} | .*\\.* | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | \w+\(.* | .*[>] | [0-9a-f]{8}-[0-9a-f]{4}-.*"
     r"| (?:\w+/)+\w* | [\d.,:%/x-]+[a-z]{0,3} | [a-z0-9]+(?:[=][a-z0-9_.-]*)+ | .*&\w*=.* | v?\d+(?:\.\d+)+\S* | .*%(?:0A|%|\d\$|[sdcu]\b).*"
     r"| (?:log4j|[il]1[80]n|k8s|x86|utf-?\d|oauth\d?|base(?:32|64|85)|sha\d|md5|ipv[46]|h26[45]|mp[34]|win(?:32|64)|amd64|arm64|aarch64|pbkdf2|argon2"
     r"|pkcs\#?\d|socks\d|rfc\d|[0m]365|office365|2fa|tls1|es\d{4}|aes-?\d|rsa-?\d|ed25519|curve25519|bip39|x509|latin\d|iso-?\d|cp125|python\d|php\d|http/?\d|web[23]|e2e|b2b|s3|ec2|a11y|hmac|ssh-?\d|v\d|pgp|gpg|bcrypt|\d+x\d+).{0,12}"
 )  # fmt: skip
-_COUNTED = re.compile(r"[A-Za-z]*[a-z_-][A-Za-z]*[_-]?[0-9]{1,4}|[A-Z]+[_-]?[0-9]{1,6}|[0-9]{1,4}[A-Za-z]+")
+_COUNTED = re.compile(
+    r"[A-Za-z]*[a-z_-][A-Za-z]*[_-]?[0-9]{1,4}|[A-Z]+[_-]?[0-9]{1,6}|[0-9]{1,4}[A-Za-z]+"
+)
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 _LEAST, _MOST = 5, 64

@@ -34,7 +34,9 @@ _ORDINARY = re.compile(
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|https?://.*|<[a-z0-9-]{1,64}>.*"
 )
 """First words that begin something new."""
-_OPEN = re.compile(r"(?:^|[\s\"'`=:(])[A-Za-z0-9+/=.~]{0,80}[0-9_\-.:/][A-Za-z0-9_\-+/=.~]{0,200}$|(?:^|[\s\"'`=:(])[A-Za-z]{1,12}$")
+_OPEN = re.compile(
+    r"(?:^|[\s\"'`=:(])[A-Za-z0-9+/=.~]{0,80}[0-9_\-.:/][A-Za-z0-9_\-+/=.~]{0,200}$|(?:^|[\s\"'`=:(])[A-Za-z]{1,12}$"
+)
 """How a text ends that could go on: with a token that has more than letters, or with few letters."""
 _BEGINS = re.compile(r"<[a-z0-9-]{1,64}>|https?://")
 

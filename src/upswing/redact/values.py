@@ -136,6 +136,8 @@ def password(match: re.Match[str]) -> bool:
     if len(value) < 3 or dummy(value) or label(value) or _no_password(match, value):
         return False
     how = manner(match)
+    if how == "line" and match.group("q") in ('"""', "'''"):
+        return False  # the text that describes a function
     if match.groupdict().get("y"):
         return how == "sign" and not ordinary(value.rstrip("0123456789"))
     if quoted:
@@ -157,7 +159,12 @@ def _no_password(match: re.Match[str], value: str) -> bool:
     """`PASS: TestLogin`, `pass: 12`: what test runners print."""
     if match.group("k").lower() not in ("pass", "passes"):
         return False
-    return (value.isdigit() and len(value) < 5) or bool(_TEST.fullmatch(value)) or "::" in value or "/" in value
+    return (
+        (value.isdigit() and len(value) < 5)
+        or bool(_TEST.fullmatch(value))
+        or "::" in value
+        or "/" in value
+    )
 
 
 def _quoted_password(match: re.Match[str], value: str, how: str) -> bool:
@@ -210,7 +217,9 @@ def token_like(value: str) -> bool:
 
 
 _HEX = re.compile("[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{48}")
-_OTHER_HEX = re.compile("(?i)commit|sha|hash|digest|checksum|fingerprint|revision|md5|etag|trace|span|id$")
+_OTHER_HEX = re.compile(
+    "(?i)commit|sha|hash|digest|checksum|fingerprint|revision|md5|etag|trace|span|id$"
+)
 
 
 def token_told(match: re.Match[str]) -> bool:
@@ -365,6 +374,11 @@ def pin(match: re.Match[str]) -> bool:
 
 def flag_password(value: str) -> bool:
     plain = value.rstrip(".,;:)")
-    if len(plain) < 3 or dummy(plain) or label(plain) or (plain.isupper() and plain.isalpha() and ordinary(plain)):
+    if (
+        len(plain) < 3
+        or dummy(plain)
+        or label(plain)
+        or (plain.isupper() and plain.isalpha() and ordinary(plain))
+    ):
         return False
     return not says_something(plain) and plain.lower() not in IDENTIFIERS

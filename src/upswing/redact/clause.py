@@ -17,6 +17,8 @@ from .values import DOTTED, dummy, label
 from .words import LINK, PASSWORD
 
 _REACH, _BACK, _SHORT_LINE = 110, 80, 60
+_SHORT_ANSWER = 4
+"""Words of an answer that is the value, and no sentence of its own."""
 _CJK = r"\u3001-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(
     rf"[\"`]([^\"`\n\x00]{{3,64}})[\"`]|([^\s\"'`<>()\[\]{{}},;|\x00\\{_CJK}\x0e-\x14]{{3,64}})"
@@ -25,7 +27,7 @@ _END = re.compile(r"[.!?](?=\s|$)|[\n\x00]")
 _PROGRAM = re.compile(r"[={}()\[\];<>$]|::|->|\\")
 _TRAIL = ".,;:?)*_~"
 _CONNECTIVES = frozenset(
-    "is was as that are were ist war als est etait comme es era como e foi come jest to jako was wordt that's thats das c'est de fur for olarak".split()  # noqa: SIM905
+    "is was as that are were ist war als est etait comme es era como foi come jest jako wordt that's thats c'est olarak".split()  # noqa: SIM905
 )
 """Between a value and the name behind it: `… is the password`, `… als Passwort`."""
 _BACKWARD = re.compile(rf"[{LINK}]+|[{_CJK}]+|[^\s\"'`,{_CJK}\x0e-\x14]+")
@@ -53,6 +55,7 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
     if _PROGRAM.match(text, start):
         return []
     stop, asked = _end_of_clause(text, start, min(roof, start + _REACH))
+    short = text[asked:stop].count(" ") < _SHORT_ANSWER
     found: list[Span] = []
     cue, at, last = adjacent, start, ""
     other = text[start - 1 : start] == PASSWORD
@@ -62,7 +65,7 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
         if _CODE.search(between) or text[token.end() : token.end() + 1] in ("(", "[", "="):
             break
         low, high = _trimmed(text, *token.span(token.lastindex or 2))
-        word, answer = text[low:high], at <= asked < token.start()
+        word, answer = text[low:high], short and at <= asked < token.start()
         cue = cue or answer or other or any(sign in between for sign in (LINK, "(", ">"))
         cue = cue or ("," in between and text[high : high + 1] == ",")
         at = token.end()
@@ -115,12 +118,15 @@ def before(text: str, at: int, floor: int) -> list[Span]:
     said = text.startswith(("sifre", "parola"), at)
     for word in reversed(words[-7:]):
         piece = word.group()
-        if piece[0] == LINK or piece.lower() in _CONNECTIVES:
+        close = word is words[-1] and piece.lower() in ("to", "de", "e")
+        if piece[0] == LINK or close or piece.lower() in _CONNECTIVES:
             said = True
             continue
         if not piece[0].isascii() and len(piece) < 5:
             said = said or piece in ("という", "って", "との")
             continue
+        if piece[-1] in ".?;:" or (piece[-1] == "!" and not strong(piece)):
+            return []  # another sentence
         a, b = _trimmed(text, word.start(), word.end())
         if strong(text[a:b]) or (
             said and candidate(text[a:b]) and text[at : at + 40].partition("\n")[0].count("?") == 0

@@ -66,7 +66,9 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
             break
         low, high = _trimmed(text, *token.span(token.lastindex or 2))
         word, answer = text[low:high], short and at <= asked < token.start()
-        cue = cue or answer or other or any(sign in between for sign in (LINK, "(", ">"))
+        if at <= asked < token.start():
+            cue = answer
+        cue = cue or other or any(sign in between for sign in (LINK, "(", ">"))
         cue = cue or ("," in between and text[high : high + 1] == ",")
         at = token.end()
         if strong(word) or (_counted(word) and last not in OF) or (cue and (candidate(word) or (foreign and _script(word))) and not _GOES_ON.match(text, high)):  # fmt: skip

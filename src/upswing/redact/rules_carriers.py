@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .build import HEX, context, fill, token, varied
+from .ordinary import ordinary
 from .rule import LEFT, Anchor, Rule
 from .values import dummy, flag_password, label, random_looking, several_words
 from .wallet import SEED, wif
@@ -84,7 +85,7 @@ RULES = (
         "sql-password-bare",
         r"(?i:identified by )(?P<v>[^\s\"'`;,<>\x00]{3,128})",
         anchors=_lines("identified by ", follow="[A-Za-z0-9]", reach=2),
-        validator=flag_password, kind="password", priority=45, trusted=True,
+        validator=lambda v: flag_password(v) and not ordinary(v), kind="password", priority=45, trusted=True,
         about="IDENTIFIED BY … without quotes",
         example="CREATE USER app IDENTIFIED BY " + "hunter2x" + ";",
     ),

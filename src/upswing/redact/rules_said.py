@@ -252,7 +252,7 @@ def _walks_by(match: re.Match[str]) -> bool:
     return STRONG_LOGIN.search(line) is None
 
 
-_ARGUMENTS = re.compile(r"\w\([^()]*$")
+_ARGUMENTS = re.compile(r"\w\([^()]*$|0x[0-9a-f]+:'$")
 """The name is one of the arguments of a call or a definition."""
 
 

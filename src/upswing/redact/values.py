@@ -179,7 +179,8 @@ def _quoted_password(match: re.Match[str], value: str, how: str) -> bool:
         called = _FIRST_OF_CALL.search(before) is not None and not ordinary(value)
         return called or _GIVEN.search(before) is not None
     if " " not in value:
-        return how not in ("is", "space") or not says_something(value)
+        verb = how == "space" and match.group("k").lower() == "pass" and ordinary(value)
+        return how not in ("is", "space") or not (verb or says_something(value))
     if "phrase" in match.group("k").lower():
         return True
     if any(ch.isdigit() for ch in value):

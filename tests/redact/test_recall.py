@@ -26,8 +26,12 @@ REDACTOR = Redactor()
 TOKEN = "ghp_" + "k7Qm2XzR" * 5
 
 
-FLOORS = {"heldout": {"credential": 0.92, "person": 0.92, "disguise": 0.95}}
-"""What is reached of the cases that nobody who writes rules has read; the targets are higher."""
+FLOORS = {
+    "heldout": {"credential": 0.97, "person": 0.955, "disguise": 0.96},
+    "daily": {"credential": 0.92, "person": 0.92},
+}
+"""What is reached of the cases that nobody who writes rules has read, and of those that hold every form
+that anybody thought of; the targets are higher."""
 
 
 @pytest.mark.parametrize("source", sources())

@@ -7,6 +7,7 @@ from . import (
     rules_carriers,
     rules_cloud,
     rules_contact,
+    rules_logins,
     rules_named,
     rules_people,
     rules_said,
@@ -27,6 +28,7 @@ def default_rules(*, public_ip: bool = True) -> tuple[Rule, ...]:
         + rules_named.RULES
         + rules_said.RULES
         + rules_carriers.RULES
+        + rules_logins.RULES
         + tables.RULES
         + rules_people.RULES
         + rules_contact.RULES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .build import HEX, context, fill, token, varied
+from .ordinary import ordinary
 from .rule import LEFT, Anchor, Rule
 from .values import dummy, flag_password, label, random_looking, several_words
 from .wallet import SEED, wif
@@ -40,9 +41,9 @@ RULES = (
     SEED,
     Rule(
         "define-secret",
-        rf"(?i:define)\([ ]?(?P<q>{_Q})[A-Za-z_]{{0,40}}(?i:pass|pwd|secret|token|key|salt|auth)[A-Za-z_]{{0,16}}(?P=q)[ ]?,[ ]{{0,8}}(?P<r>{_Q})(?P<v>(?:(?!(?P=r))[^\n\x00]){{3,256}})(?P=r)",
+        rf"(?i:define)\([ ]?(?P<q>{_Q})[A-Za-z0-9_]{{0,40}}(?i:pass|pwd|secret|token|key|salt|auth)[A-Za-z0-9_]{{0,16}}(?P=q)[ ]?,[ ]{{0,8}}(?P<r>{_Q})(?P<v>(?:(?!(?P=r))[^\n\x00]){{3,256}})(?P=r)",
         anchors=_lines("define(", follow=rf"[ ]?{_Q}", reach=6),
-        validator=lambda v: _real(v) and not flag_word(v), kind="secret", priority=44, trusted=True,
+        validator=lambda v: (len(v) > 31 and len(set(v)) > 16) or (_real(v) and not flag_word(v)), kind="secret", priority=44, trusted=True,
         about="define('DB_PASSWORD', '…') in PHP",
         example="define('AUTH_KEY', '" + fill(64) + "');",
     ),
@@ -84,7 +85,7 @@ RULES = (
         "sql-password-bare",
         r"(?i:identified by )(?P<v>[^\s\"'`;,<>\x00]{3,128})",
         anchors=_lines("identified by ", follow="[A-Za-z0-9]", reach=2),
-        validator=flag_password, kind="password", priority=45, trusted=True,
+        validator=lambda v: flag_password(v) and not ordinary(v), kind="password", priority=45, trusted=True,
         about="IDENTIFIED BY … without quotes",
         example="CREATE USER app IDENTIFIED BY " + "hunter2x" + ";",
     ),
@@ -147,7 +148,7 @@ RULES = (
     ),
     Rule(
         "stdin-password",
-        r"echo[ ](?:-n[ ])?(?P<q>[\"']?)(?:[a-z_][\w\-]{0,31}:)?(?P<v>[^\s\"'$<>|:\x00]{3,128})(?P=q)[ ]?\|[ ]?(?:sudo[ ](?:-S[ ])?)?(?:chpasswd|passwd[ ]--stdin|-S\b|[^\n|]{0,60}--password-stdin|[^\n|]{0,60}(?:pass|passwd|sudo)[ ]?-S)",
+        r"echo[ ](?:-n[ ])?(?P<q>[\"']?)(?:[a-z_][\w\-]{0,31}:)?(?P<v>[^\s\"'$<>|:\x00]{3,128}|(?<=[\"'])[^\"'$|\n\x00]{3,128})(?P=q)[ ]?\|[ ]?(?:sudo[ ](?:-S[ ])?)?(?:chpasswd|passwd[ ]--stdin|-S\b|[^\n|]{0,60}--password-stdin|[^\n|]{0,60}(?:pass|passwd|sudo)[ ]?-S)",
         anchors=(Anchor("echo ", r"[^\n|]{3,140}\|", reach=150),),
         validator=_real, kind="password", priority=44, trusted=True,
         about="a password that a shell pipes into chpasswd, sudo -S or --password-stdin",

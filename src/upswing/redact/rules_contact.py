@@ -7,72 +7,74 @@ import re
 
 from . import checks
 from .build import shape
+from .near import near
 from .rule import Anchor, Rule
-from .words import BIRTH, IS, LINK, PASSPORT, PHONE
+from .words import BIRTH, PASSPORT, PHONE
 
 _EDGE = "(?<![A-Za-z])"
-_JOIN = rf"""[\\"'`\])*_|>]{{0,4}}(?:</[a-z1-6]{{1,6}}>)?(?:[ \t]{{0,3}}(?:[:=,|]|->|=>|{IS}(?=[ ])|{LINK}{{1,8}})|(?=[ \t.#<(+]))[*_]{{0,3}}[ \t]{{0,3}}(?:<[a-z1-6]{{1,6}}(?:[ ][^<>\n]{{0,40}})?>)?[\\"'`*]{{0,4}}[ \t]{{0,2}}"""
-"""Between a word and its number."""
-
 _PHONE_WORDS = (
     "phone", "mobile", "tel", "fax", "whatsapp", "telefon", "telephone", "telefono", "telefone", "handy",
     "mobil", "mobilnummer", "rufnummer", "portable", "movil", "celular", "cellulare", "cell", "call", "text me",
     "reach me", "reach us", "contact", "anrufen", "ruf", "nummer", "number", "numero", "appelez", "appeler", "joindre", "llamar", "llama",
-    "llame", "ligar", "ligue", "liga", "chiama", "chiamare", "gsm", "telefonnummer", "hotline", "sms", "zadzwon", "numer", "erreich", "telefonisch", "contacter", "contactar", "contattar", "bereik", "ulas", "ara", "mobiel", "telefoon", PHONE,
+    "llame", "ligar", "ligue", "liga", "chiama", "chiamare", "gsm", "telefonnummer", "hotline", "sms", "zadzwon", "numer", "erreich", "telefonisch", "contacter", "contactar", "contattar", "bereik", "ulas", "ara", "mobiel", "telefoon", "ruckruf", "durchwahl", "festnetz", "fon", "mob.", "kom.", "cep", "tfno", "zap", "fone", "contato", "contacto", "kontakt", "telemovel", "privat:", "dienstlich", "meld", "joignable", "rappele", "localizar", "trovi al", "direct line", "office:", "home:", "ph:", "numaram", "numarasindan", "dzwonic", "pod numer", "anytime", "calls back", "mein 06", "mijn 06", "emergency", "notfall", PHONE,
 )  # fmt: skip
 _PHONE_NAMES = (
     rf"(?:{_EDGE}(?i:(?:tele|mobile |cell )?phone(?:[ _-]?(?:number|no|nr|num))?|mobile?(?:[ _-]?(?:number|no|nr|nummer|phone|fon))?|tel(?:efon|ephone|efono|efone|efon)?(?:[ _-]?(?:number|no|nr|nummer))?|fax(?:nummer)?|whatsapp|handy(?:nummer)?"
-    r"|rufnummer|portable|movil|celular|cellulare|cell|call|ring|text|reach|contact|anrufen|ruf|nummer|number|numer|numero(?: de (?:telephone|telefono|portable|telefone|celular)| di (?:telefono|cellulare))?|appele[zr]|joindre|llam(?:ar?|e)|lig(?:ar?|ue)|chiam(?:a|are)|gsm|hotline|sms|signal|zadzwon|bel|erreich(?:st|en|bar|t)|telefonisch|contact(?:er|ez|ar|arme)|contattar(?:e|mi|ci)|bereik(?:en|baar)|mobiel|telefoon)"
+    r"|rufnummer|portable|movil|celular|cellulare|cell|call|ring|text|reach|contact|anrufen|ruf|nummer|number|numer|numero(?: de (?:telephone|telefono|portable|telefone|celular)| di (?:telefono|cellulare))?|appele[zr]|joindre|llam(?:ar?|e)|lig(?:ar?|ue)|chiam(?:a|are)|gsm|hotline|sms|signal|zadzwon|bel|erreich(?:st|en|bar|t)|telefonisch|contact(?:er|ez|ar|arme)|contattar(?:e|mi|ci)|bereik(?:en|baar)|mobiel|telefoon(?:nummer)?|(?:handy|telefon|mobil|mobiel)nummer|telemovel|ruckruf|durchwahl|festnetz|fon|mob\.|kom\.|cep|tfno|zap|fone|contat?to|contacto|contato|kontakt|privat:|dienstlich|meld(?:en|e)?|joignable|rappelez?|localizar|trovi al|direct line|office:|home:|ph:|[MTOF]:|[MTF](?= [0+(])|numaram|numarasindan|dzwonic|pod numer|anytime|calls back|mijn 06|emergency contact|notfallkontakt)(?![a-z])"
     rf"|{PHONE}{{1,8}})"
 )
-_DIGITS = r"(?P<v>(?:\+|00[ ]?)?\(?[0-9]{1,5}\)?(?:[ .\-/–]{0,2}\(?[0-9]{1,5}\)?){1,7})(?![A-Za-z0-9@])(?!\.[0-9])"
-_FILLER = r"(?:[ ](?:mir|du|ihn|ihm|tagsuber|abends|jederzeit|auch|via|la|sous|por|ao|pelo|pod|numerem|anytime|direkt|direct|der|die|the|le|el|me|us|him|her|at|on|under|unter|mich|uns|an|bitte|au|al|moi|me|nous|para|em|no|il|er|sie|number|numero|nummer|is|ist|est|es|e|my|meine|mon|mi|o|a|is:|no\.|nr\.|#)){0,4}"
-_DATE = (
-    r"(?P<v>[0-3]?[0-9][ ]?[./\-][ ]?[0-3]?[0-9][ ]?[./\-][ ]?(?:19|20)?[0-9]{2}(?![0-9])|(?:19|20)[0-9]{2}[./\-][0-9]{1,2}[./\-][0-9]{1,2}"
+_DIGITS = r"(?:(?:\+|00[ ]?)?\(?[0-9]{1,5}\)?(?:[ .\-/–]{0,2}\(?[0-9]{1,5}\)?){1,7})(?![A-Za-z0-9@])(?!\.[0-9])"
+_DATE_VALUE = (
+    r"(?:[0-3]?[0-9][ ]?[./\-][ ]?[0-3]?[0-9][ ]?[./\-][ ]?(?:19|20)?[0-9]{2}(?![0-9])|(?:19|20)[0-9]{2}[./\-][0-9]{1,2}[./\-][0-9]{1,2}"
     r"|(?:19|20)[0-9]{2}[^0-9\s]{1,3}[ ]?[0-9]{1,2}[^0-9\s]{1,3}[ ]?[0-9]{1,2}[^\x00-\x7f]?"
-    r"|[0-3]?[0-9](?:st|nd|rd|th|er|\.|º)?[ ](?:de[ ])?[^\W\d]{3,12}\.?,?[ ](?:de[ ]|del[ ])?(?:19|20)[0-9]{2}|[0-3]?[0-9][ ]\?{3,9}[ ](?:19|20)[0-9]{2}|[A-Z][a-z]{2,9}\.?[ ][0-3]?[0-9](?:st|nd|rd|th)?,?[ ](?:19|20)[0-9]{2})"
+    r"|[0-3]?[0-9]-[A-Za-z]{3}-(?:19|20)?[0-9]{2}|[0-3]?[0-9](?:st|nd|rd|th|er|\.|º)?[ ]?(?:de[ ]|of[ ])?[^\W\d]{3,12}\.?,?[ ](?:de[ ]|del[ ])?(?:19|20)[0-9]{2}|[0-3]?[0-9][ ]\?{3,9}[ ](?:19|20)[0-9]{2}|[A-Z][a-z]{2,9}\.?[ ][0-3]?[0-9](?:st|nd|rd|th)?,?[ ](?:19|20)[0-9]{2})"
 )
 _BIRTH_WORDS = (
     "born", "birth", "dob", "d.o.b", "geboren", "geburtsdatum", "geburtstag", "geb", "ne le", "nee le", "naissance",
-    "nacimiento", "nacid", "nasci", "nascita", "nato", "nata", "dogum", "urodz", "geboorte", "fodelse", "fodt", "bday", BIRTH,
+    "nacimiento", "nacid", "nasci", "nascita", "nato", "nata", "dogum", "urodz", "geboorte", "fodelse", "fodt", "bday", "birthday", "geborene", "zur welt", "geburt", "anniversaire", "cumple", "aniversario", "compleanno", "verjaardag", "dogdum", "dogdu", "f. nac", "nasc.", "naci el", "ur.", "b.", BIRTH,
 )  # fmt: skip
 _BIRTH_NAMES = (
-    rf"(?:(?i:{_EDGE}(?:born(?: on)?|(?:date of |day of )?birth(?:[ _-]?da(?:te|y))?|d\.?o\.?b\.?|geboren(?: am)?|geburtsdatum|geburtstag|geb\.?(?: am)?|nee? le|(?:date de )?naissance|(?:fecha de )?nacimiento|nacid[oa](?: el)?|(?:data de )?nascimento|nascid[oa](?: em)?"
-    r"|(?:data di )?nascita|nat[oa](?: il)?|dogum(?: tarihi)?|(?:data )?urodz(?:enia|ony|ona)|geboortedatum|geboren op|fodelsedatum|fodt|bday))"
+    rf"(?:(?i:{_EDGE}(?:born(?: on)?|(?:date of |day of )?birth(?:[ _-]?da(?:te|y))?|d\.?o\.?b\.?|geboren(?: am)?|geburtsdatum|geburtstag|geb\.?(?: am)?|nee? le|(?:date de )?naissance|(?:fecha de )?nacimiento|nacid[oa](?: el)?|(?:data de )?nascimento|nasc(?:id[oa]|i)(?: em)?"
+    r"|(?:data di )?nascita|nat[oa](?:/a)?(?: il)?|dogum(?:lu[a-z]{0,4}| tarihi[a-z]{0,2}| gun[a-z]{1,4})?|dogd(?:u|um)|geborene[rsnm]?|zur welt|tag der geburt|geb\.-?[ ]?datum|(?:mon )?anniversaire|cumplean?os|aniversario|compleanno|verjaardag|f\.[ ]?(?:de )?nac\.?|nasc\.|naci el|d\. tarihi|ur\.|b\.(?=[ ][0-9])|(?:data )?urodz(?:enia|ony|ona|ilem sie|ilam sie)|geboortedatum|geboren op|fodelsedatum|fodt|bday))"
     rf"|{BIRTH}{{1,8}})"
 )
 _PASSPORT_WORDS = (
     "passport", "reisepass", "passnummer", "pass-nr", "passnr", "ausweis", "passeport", "pasaporte", "passaporte", "passaporto", "paszport",
-    "pasaport", "paspoort", "identity card", "id card", "carte d'identite", "documento de identidad", "carta d'identita", PASSPORT,
+    "pasaport", "paspoort", "identity card", "id card", "carte d'identite", "documento de identidad", "carta d'identita", "fuhrerschein", "dokumentennummer", "perso", "pass nr", "pass (", "im pass", "id number", "driver", "driving licen", "license no", "licence no", "permis de conduire", "carne de conducir", "patente", "rijbewijs", "dowod", "aufenthaltstitel", "cni", "bilhete de identidade", "cartao de cidadao", PASSPORT,
 )  # fmt: skip
 _PASSPORT_NAMES = (
-    r"(?:(?i:passport|reisepass|pass(?:nummer|-?nr\.?)|(?:personal)?ausweis|passeport|pasaporte|passaport[eo]|paszport|pasaport|paspoort|identity card|id card|carte d'identite|documento de identidad|carta d'identita)(?i:[ _-]?(?:number|num|no\.?|nr\.?|nummer|n[^\w\s]?|#)|nummer)?"
+    r"(?:(?i:passport|reisepass|pass(?:nummer|-?nr\.?)|(?:personal)?ausweis|passeport|pasaporte|passaport[eo]|paszport|pasaport|paspoort|identity card|id card|carte d'identite|documento de identidad|carta d'identita|fuhrerschein|dokumentennummer|perso(?![a-z])|pass[ ]?(?=nr|\()|im pass|id number|driver'?s licen[cs]e|driving licen[cs]e|licen[cs]e no|permis de conduire|carne de conducir|patente|rijbewijs|dow(?:od osobisty|odu?)|aufenthaltstitel|cni|bilhete de identidade|cartao de cidadao)(?i:[ _-]?(?:number|num|no\.?|nr\.?|nummer|n[^\w\s]?|#)|nummer)?"
     rf"|{PASSPORT}{{1,8}})"
 )
 
 
-def _phone_named(match: re.Match[str]) -> bool:
-    value = match.group("v")
+_WEAK = frozenset(
+    "call ring text reach contact number nummer numero numer signal bel ruf liga portable cell mobile joindre kontakt contato contacto privat office home meld melden melde anrufen ara".split()  # noqa: SIM905
+)  # fmt: skip
+"""Words that stand beside many numbers."""
+
+
+def _phone_named(name: str, value: str) -> bool:
     count = len(checks.digits(value))
-    low = match.group("k").lower()
-    weak = low in ("call", "ring", "text", "reach", "contact", "number", "nummer", "numero", "numer", "signal", "bel", "ruf", "liga", "portable", "cell", "mobile", "joindre")  # fmt: skip
+    weak = name.lower().rstrip(":. ") in _WEAK
     if weak and not value.startswith(("0", "+", "(")) and count < 10:
         return False
     spaced = any(ch in " .-/(" for ch in value.strip())
-    if (weak and not spaced and count < 10) or re.fullmatch(
-        r"(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}.*", value
-    ):
+    if (weak and not spaced and count < 10) or re.fullmatch(r"(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}.*", value):  # fmt: skip
         return False
-    return 7 <= count <= 15 and len(set(checks.digits(value))) > 2 and value.count(".") != 1
+    return 7 <= count <= 15 and len(set(checks.digits(value))) > 2 and (value.count(".") != 1 or spaced) and not _DATED.fullmatch(value)  # fmt: skip
 
 
-def _born(match: re.Match[str]) -> bool:
-    numbers = [int(n) for n in re.findall(r"[0-9]+", match.group("v"))]
+_DATED = re.compile(r"[0-3]?[0-9][./\-][0-3]?[0-9][./\-](?:19|20)[0-9]{2}")
+
+
+def _born(_name: str, value: str) -> bool:
+    numbers = [int(n) for n in re.findall(r"[0-9]+", value)]
     return len(numbers) < 3 or sum(n <= 12 for n in numbers) >= 1
 
 
-def _passport(match: re.Match[str]) -> bool:
-    value = match.group("v").replace(" ", "")
+def _passport(_name: str, value: str) -> bool:
+    value = value.replace(" ", "")
     return 4 < sum(ch.isdigit() for ch in value) <= 12 and len(set(value)) > 1 and not re.fullmatch(r"(?:19|20)\d\d\d{0,4}", value)  # fmt: skip
 
 
@@ -118,8 +120,14 @@ def _mac(value: str) -> bool:
     return len(set(plain)) > 2 and plain != "0123456789ab"
 
 
-def _words(words: tuple[str, ...], follow: str) -> tuple[Anchor, ...]:
-    return tuple(Anchor(w, follow, reach=len(w) + 64, caseless=True, late=True) for w in words)
+_DIGITS_BEFORE = r"[^\n0-9]{0,34}[0-9][)(0-9 ./-]{6}"
+"""A phone number before its word, read from behind."""
+
+
+def _words(words: tuple[str, ...], follow: str, before: str = "") -> tuple[Anchor, ...]:
+    return tuple(
+        Anchor(w, follow, reach=len(w) + 64, caseless=True, late=True, before=before) for w in words
+    )
 
 
 _AT = r"[ ]{0,2}(?:\[[ ]?(?i:at|ät|arroba|a)[ ]?\]|\([ ]?(?i:at|arroba|a)[ ]?\)|\{[ ]?(?i:at)[ ]?\}|<(?i:at)>|_at_|[ ](?:at|AT|arroba|chiocciola)[ ])[ ]{0,2}"
@@ -184,21 +192,24 @@ RULES = (
     ),
     Rule(
         "phone-word",
-        rf"(?P<k>{_PHONE_NAMES})(?:-[a-z]{{2,6}}|\.)?{_FILLER}{_JOIN}{_DIGITS}",
-        anchors=_words(_PHONE_WORDS, r"[^0-9\n]{0,40}[(+0-9][()0-9+ ./-]{5}"), judge=_phone_named,
+        _PHONE_NAMES,
+        anchors=(
+            *_words(_PHONE_WORDS, r"[^0-9\n]{0,50}[(+0-9][()0-9+ ./-]{5}"), *_words(_PHONE_WORDS, "", _DIGITS_BEFORE),
+            Anchor("", "[MTOF]: [+(0]", 4), Anchor("", "[MTF] [+(0]", 3),
+        ), spans=near(_PHONE_NAMES, _DIGITS, _phone_named),
         kind="phone", priority=25, trusted=True,
-        about="a number behind a word for phone in ten languages", example="call me at 0171 2345678",
+        about="a number near a word for phone in twelve languages", example="call me at 0171 2345678",
     ),
     Rule(
         "birth-date",
-        rf"(?P<k>{_BIRTH_NAMES})(?:[ ,]{{1,2}}(?:wurde|ich|er|sie|bin|was|on|am|the|le|el|em|il|is|ist|es|est|e|der|den|as|op|w dniu|dnia|in[ ][^\W\d]{{2,20}}|a[ ][^\W\d]{{2,20}}|en[ ][^\W\d]{{2,20}},?|em[ ][^\W\d]{{2,20}},?|,)){{0,4}}{_JOIN}{_DATE}",
-        anchors=_words(_BIRTH_WORDS, r"[^\n]{0,40}[0-9]"), judge=_born, priority=30, trusted=True,
-        about="a date behind a word for birth", example="born on 12 March 1985",
+        _BIRTH_NAMES,
+        anchors=(*_words(_BIRTH_WORDS, r"[^\n]{0,60}[0-9]"), *_words(_BIRTH_WORDS, "", r"[^\n0-9]{0,34}[0-9]")), spans=near(_BIRTH_NAMES, _DATE_VALUE, _born), priority=30, trusted=True,
+        about="a date near a word for birth", example="born on 12 March 1985",
     ),
     Rule(
         "passport-number",
-        rf"(?P<k>{_PASSPORT_NAMES})(?:[ ](?:number|no\.?|nr\.?|nummer|numero|n\.?|is|ist))?(?:[ ](?:hat|has|mit|with|a|tem|tiene|ha|der|die|the|le|el|o|il|de|numero|nummer|number|lautet|folgende|porte)){{0,4}}{_JOIN}(?P<v>[A-Z0-9]{{1,4}}[ ]?[A-Z0-9]{{3,9}}(?:[ ][0-9]{{2,6}})?)(?![A-Za-z0-9])",
-        anchors=_words(_PASSPORT_WORDS, r"[^\n]{0,40}[0-9]"), judge=_passport, kind="passport", priority=31, trusted=True,
+        _PASSPORT_NAMES,
+        anchors=_words(_PASSPORT_WORDS, r"[^\n]{0,60}[0-9]"), spans=near(_PASSPORT_NAMES, r"[A-Z0-9]{1,4}[ ]?[A-Z0-9]{3,9}(?:[ ][0-9]{2,6})?(?![A-Za-z0-9])", _passport, back=False), kind="passport", priority=31, trusted=True,
         about="passport and identity card numbers behind their word", example="Reisepass: C01X00T47",
     ),
     shape("phone-zero-zero", r"00[1-9][0-9]{0,2}(?:[ .\-/]?\(?[0-9]{2,5}\)?){2,6}", ((r"00[1-9][0-9] [0-9]{2}", 7), (r"00[1-9][0-9][1-9][0-9]{7}", 12), (r"00[1-9][0-9]{2} [0-9]{2}", 8)), kind="phone", validator=lambda v: checks.phone(v) and 10 <= len(checks.digits(v)) <= 15, example="0049 30 901820 44", priority=25, about="phone numbers with 00 and a country code"),

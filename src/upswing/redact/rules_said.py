@@ -15,13 +15,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from . import clause
+from .cues import CUES, LATIN_NAMES
 from .layer import Span
+from .ordinary import ordinary
 from .rule import Rule
 from .rules_named import QUOTE, VALUE, words
 from .said import (
     ASKED,
     COMPOUNDS,
-    LATIN_NAMES,
     LOGIN,
     QUALITIES,
     SETTING,
@@ -29,6 +31,7 @@ from .said import (
     ended,
     tells,
 )
+from .strength import strong
 from .values import dummy, label, mixed, several_words, spoken
 from .words import (
     LINK,
@@ -54,7 +57,7 @@ _ADVERBS = (
     r"|agora|ainda|sempre|atualmente|ora|ancora|adesso|semplicemente|attualmente|teraz|nadal|obecnie|ciagle|nu|nog steeds|nog|altijd|momenteel|simdi|hala|artik|this|dies|ceci|taki)){0,2}"
 )
 _GAP = r"(?P<g>(?:[ ,][^\n.!?:=;\"`<>|()\x00]{1,90}?)?)"
-_NAME = rf"(?P<k>{PASSWORD_NAMES})(?![A-Za-z0-9_])(?:{QUOTE}|\*{{1,3}}|__){{0,2}}"
+_NAME = rf"(?P<k>{PASSWORD_NAMES})(?:'s(?![a-z]))?(?![A-Za-z0-9_])(?:{QUOTE}|\*{{1,3}}|__){{0,2}}"
 _NEXT = rf"(?:[ ]|(?<=[{PASSWORD}{LINK}\u3000-\u9fff]))"
 _WORD = r"[^\s\"'`<>()\[\]{},;|\x00\\\u3000-\u9fff\uac00-\ud7af\x0e-\x14]"
 
@@ -78,19 +81,21 @@ _FROM = (
 _TURKISH = rf"{_NAME}[ ](?P<au>{_WORD}{{3,64}}?)'?(?:den|dan|ten|tan)[ ](?P<bu>{_WORD}{{3,64}})"
 _SET = rf"{_NAME}(?P<g>(?:[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?)?)[ ](?i:to|auf|a|sur|en|como|para|su|na|op|as|per|in|naar|zu)[ ]{VALUE}"
 _BRACKETS = rf"{_NAME}(?:[ ][^\n.!?:=;,\"`<>|()\x00]{{1,50}})?{_NEXT}\((?P<u>[^()\n\"'`\x00]{{3,64}})\)(?![ ]?[:=])"
-_BESIDE = rf"{_NAME}(?:{_ADVERBS},?[ ]|(?<=[{PASSWORD}]))(?P<u>{_WORD[:-1]}:=]{{3,64}})(?![(\[=]|[ ]?[:=])"
+_BESIDE = rf"{_NAME}(?:{_ADVERBS},?[ ]|(?<=[{PASSWORD}]))(?P<u>{_WORD[:-1]}:=]{{3,64}}+)(?![(\[=]|[ ]?[:=])"
 _QUOTED = rf"{_NAME}(?P<g>[^\n.!?:=;\"'`<>|()A-Za-z0-9\x00]{{0,24}}|[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?[ ]){QUOTE}(?P<v>[^\"'`\n\x00]{{2,64}}){QUOTE}"
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_ADJACENT = rf"(?P<k>{PASSWORD}{{1,8}})(?P<g>[^\n.!?;A-Za-z0-9\"'`<>\x00]{{0,30}}?)(?P<u>[A-Za-z0-9@#$%&*!+~^_][!-~]{{3,63}}?)(?=[\s,.{_CJK}\x0e-\x14\"'`]|$)"
+_ADJACENT = rf"(?P<k>{PASSWORD}{{1,8}})(?P<g>[^\n.!?;A-Za-z0-9\"'`<>\x00]{{0,30}}?)(?<![\u0400-\u04ff])(?P<u>[A-Za-z0-9@#$%&*!+~^_][!-~]{{3,63}}?)(?=[\s,.{_CJK}\u3001-\u303f\x0e-\x14\"'`]|$)"
 _CJK_VALUE = rf"{_NAME}(?P<g>[*]{{0,2}}[ ]?(?:[:=]|{LINK}{{1,8}})[*]{{0,2}}[ ]?)(?P<u>[{_CJK}][{_CJK}0-9A-Za-z_!@#]{{1,24}})(?=[\s,.!?;*\"'|<]|$)"
 _SAID_IN_CJK = re.compile(
-    "[错误錯誤不无無必过過期请請已未是为為空短长長度强忘改设設被需应應可太请を必須間違効変更設定入力正ごです的了吗嗎保存加密表示確認再管理]"
+    "ません|ます|ない|くだ|した|する|れる|にで|[什么多少哪谁何聞使空聴教見没在错误錯誤不无無必过過期请請已未是为為空短长長度强忘改设設被需应應可太请を必須間違効変更設定入力正ごです的了吗嗎保存加密表示確認再管理]"
 )
 _PIN = rf"(?P<k>{PIN_NAMES})(?![A-Za-z0-9_])(?:[ ][^\n.!?:=;\"`<>|0-9\x00]{{0,60}}?)?(?:{_LINKS}{_ADVERBS}|[ ]?\(|[ ](?i:to|auf|a|en|como|su|na|op)|:)[ ]?[\"'`*]{{0,2}}(?P<v>[0-9]{{4,8}})(?![0-9A-Za-z%]|[.,:][0-9]|[ ]?(?i:times|mal|fois|digits|stellen|chars|characters))"
 
 
 def _said(match: re.Match[str]) -> bool:
     value, quoted = spoken(match)
+    if match.group("y") and ordinary(value):
+        return False
     gap = match.group("g").strip(" ,")
     first = re.match(r"[\w\-]+", gap)
     if first and first.group().lower() in COMPOUNDS - QUALITIES:
@@ -114,7 +119,8 @@ def _quoted(value: str) -> bool:
     if len(value) < 3 or len(value) > 64 or dummy(value) or label(value) or value[-1] in ":=":
         return False
     if " " in value.strip():
-        return several_words(value) or any(ch.isdigit() for ch in value)
+        known = sum(ordinary(word) for word in value.split()) > value.count(" ") / 2
+        return not known and (several_words(value) or any(ch.isdigit() for ch in value))
     return value.lower() not in COMPOUNDS
 
 
@@ -160,7 +166,8 @@ def _in_cjk(match: re.Match[str]) -> bool:
 def _in_brackets(match: re.Match[str]) -> bool:
     value = match.group("u").strip()
     if " " in value:
-        return several_words(value) and len(value.split()) > 2 and value.islower()
+        known = [word for word in value.split() if ordinary(word)]
+        return several_words(value) and len(value.split()) > 2 and value.islower() and not known
     return tells(match, value)
 
 
@@ -179,7 +186,7 @@ def _beside(match: re.Match[str]) -> bool:
     if name in ("pass", "passes", "creds") and not (mixed(low) and "_" not in low):
         before = text[max(0, match.start() - 50) : match.start()].rpartition("\n")[2]
         return ended(match) and STRONG_LOGIN.search(before) is not None
-    if mixed(low):
+    if mixed(low) or strong(value.rstrip(".,;:?)")):
         return len(low) >= 5
     if PASSWORD in name and value.isascii():
         return True
@@ -187,7 +194,14 @@ def _beside(match: re.Match[str]) -> bool:
     if value[-1] == "?" or after[:1] == "?" or ASKED.match(after):
         return True
     before = text[max(0, match.start() - 70) : match.start()].rpartition("\n")[2]
-    return (ended(match) and LOGIN.search(before) is not None) or LOGIN.search(after) is not None
+    if not value.isascii():
+        return False
+    login = LOGIN.search(before) is not None or not CUES.isdisjoint(before.lower().split()[-4:])
+    return login or (ended(match) and len(before) < 3) or LOGIN.search(after) is not None
+
+
+_COMPOUNDING = re.compile("pass|pw|cred")
+"""Names that make a noun with the noun behind them: `password entropy`."""
 
 
 def _changed(match: re.Match[str]) -> bool:
@@ -201,7 +215,7 @@ def _spans(match: re.Match[str]) -> list[Span]:
     """The values of a match, without the sign that ends the sentence."""
     groups = match.groupdict()
     found = []
-    for name in ("v", "w", "x", "u", "aq", "ab", "au", "bq", "bb", "bu"):
+    for name in ("v", "w", "x", "y", "u", "aq", "ab", "au", "bq", "bb", "bu"):
         if groups.get(name):
             start, end = match.span(name)
             bare = match.string[start:end].rstrip(".,;:?)") if name.endswith("u") else groups[name]
@@ -238,17 +252,31 @@ def _walks_by(match: re.Match[str]) -> bool:
     return STRONG_LOGIN.search(line) is None
 
 
-def told(text: str, at: int, _floor: int, roof: int) -> tuple[list[Span], int]:
+_ARGUMENTS = re.compile(r"\w\([^()]*$|0x[0-9a-f]+:'$")
+"""The name is one of the arguments of a call or a definition."""
+
+
+def told(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
     """The values that the sentence at `at` tells, in the first form that fits."""
     stop = min(roof, at + _REACH)
     for pattern, judge in _FORMS:
         match = _compiled(pattern).match(text, at, stop)
         if match and not _walks_by(match) and judge(match):
-            return _spans(match), match.end()
-    return [], at + 1
+            return _spans(match) + clause.after(
+                text, match.end(), roof, adjacent=False
+            ), match.end()
+    name = _compiled(_NAME).match(text, at, stop)
+    if name is None or _walks_by(name):
+        return [], at + 1
+    end = name.end()
+    if _ARGUMENTS.search(text[max(floor, at - 80) : at].rpartition("\n")[2]):
+        return [], end
+    alone = _COMPOUNDING.match(name.group("k").lower()) is None
+    spans = clause.after(text, end, roof, adjacent=alone) + clause.before(text, at, floor)
+    return spans or clause.below(text, at, end, floor, roof), end
 
 
-_LOOK = r"[A-Za-z'\x0e]{0,10}(?:(?<=[\x0e])[\"']|[\"'`*)\]]{0,3}(?:[ ,]{1,2}[^ \n=:{}]|[ ]?[(\x0f]|[?\x80-\xff]|[ ]?[:=*]{1,3}[ ]?[?]|(?<=[\x0e])[A-Za-z0-9@#$%&*!+~^_:=\"']))"
+_LOOK = r"[A-Za-z'\x0e]{0,10}(?![A-Za-z0-9_(\[=]|\.[A-Za-z_]|[ ]?=(?![ ]{0,2}\?))"
 
 RULES = (
     Rule(

@@ -8,7 +8,7 @@ import re
 
 from .build import HEX, URL64, context, fill, varied
 from .rule import LEFT, Anchor, Rule
-from .values import dummy, flag_password, random_looking, several_words
+from .values import dummy, flag_password, label, random_looking, several_words
 from .words import PASSWORD_NAMES, PASSWORD_WORDS
 
 _Q = r"""\\{0,3}["'`]"""
@@ -88,9 +88,9 @@ RULES = (
     ),
     Rule(
         "password-element",
-        rf"(?:{PASSWORD_NAMES}|(?i:secret|token))>(?P<v>[^<>\n\x00]{{3,128}})</",
-        anchors=_words((*PASSWORD_WORDS, "secret", "token"), "[a-z]{0,8}>", 9),
-        validator=lambda v: not dummy(v) and (" " not in v or several_words(v)),
+        rf"(?:{PASSWORD_NAMES}|(?i:secret|token))(?:[\"'][^<>\n\x00]{{0,80}}|</key>\s{{0,20}}<string)?>(?P<v>[^<>\n\x00]{{3,128}})</",
+        anchors=_words((*PASSWORD_WORDS, "secret", "token"), r"[A-Za-z]{0,8}(?:[\"'][^<>\n]{0,80}|</key>\s{0,20}<string)?>", 120),
+        validator=lambda v: not dummy(v) and not label(v) and (" " not in v or several_words(v)),
         kind="password", priority=44, trusted=True,
         about="<password>…</password>",
         example="<password>" + "hunter2" + "</password>",
@@ -133,6 +133,14 @@ RULES = (
         validator=_basic, priority=71, trusted=True,
         about="Authorization: Basic …",
         example="Authorization: Basic " + base64.b64encode(b"app:" + fill(9).encode()).decode(),
+    ),
+    Rule(
+        "stored-login",
+        rf"(?<![A-Za-z])auth{_CLOSE}[ ]?[:=][ ]?{_Q}(?P<v>[A-Za-z0-9+/]{{8,512}}={{0,2}})(?={_Q})",
+        anchors=_words(("auth",), r"""[\\"'`\]]{0,4}[ ]?[:=]""", 12),
+        validator=_basic, kind="basic-auth", priority=51, trusted=True,
+        about="the logins that docker and npm keep: auth, with user:password in base64",
+        example='"auth": "' + base64.b64encode(b"app:" + fill(9).encode()).decode() + '"',
     ),
     Rule(
         "cookie",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from .cues import ADVERBS, CUES
+from .ordinary import ordinary
+from .strength import strong
 from .values import DOTTED, IDENTIFIER, LETTERS, digits, dummy, in_code, label, mixed
 from .words import IDENTIFIERS, says_something
 
@@ -48,11 +51,6 @@ QUALITIES = frozenset(
 )
 """What may be said of the password before its value comes."""
 
-LATIN_NAMES = frozenset(
-    "root admin administrator wifi wi-fi wlan vpn windows linux gmail google apple icloud github gitlab mysql postgres redis ssh ftp sudo user username login email mail api bios excel pdf zip word docker vps sql ok id qq wechat line pin hash md5 sha256 bcrypt uac ldap admin-user db database reset manager null none".split()  # noqa: SIM905
-)  # fmt: skip
-"""Latin words in sentences of other scripts that name whose password it is."""
-
 LOGIN = re.compile(
     r"(?i)\b(?:user|username|users|login|log ?in|logged in|logon|sign in|account|with|using|use|try|connect|credentials|benutzer|benutzername|nutzer|anmelden|mit(?: dem| diesem)?|nimm|verwende|utilisateur|identifiant|compte|avec|connexion|utilise[zr]?"
     r"|usuario|cuenta|con|usa|usar|entra|accede|utilizador|conta|com|use|entre|utente|accedi|uzytkownik|konto|zaloguj|z|gebruiker|gebruikersnaam|met|gebruik|inloggen|kullanici|hesap|giris|ile|admin|root|still|noch|ist|is|est|es|jest|encore|ancora|ainda)\b"
@@ -73,7 +71,7 @@ _NO_PASSWORD = re.compile(
 )
 """Names of algorithms, versions and counts."""
 _ADJECTIVE = re.compile(
-    r"[a-z]{3,}(?:ad[oa]s?|id[oa]s?|[aiu]t[oaie]|ori[oa]|[aei]vel|bile|ment[eo]?|os[oa]|eti?[oa]|iert|bar|lich|los|haft|stens|igt|abel|ible|able|ing|ed|ions?|zione|cion|cao|owan[eyao]|lny|lne|ieniu|siz|malidir|meli|lijk|baar)|ge[a-z]{2,}t|ver[a-z]{2,}t"
+    r"[a-z]{3,}(?:ad[oa]s?|id[oa]s?|[aei]vel|bile|mente|iert|bar|lich|los|haft|stens|igt|abel|ible|able|ing|ed|ions?|zione|cion|cao|owan[eyao]|lny|lne|ieniu|siz|malidir|meli|lijk|baar)|ge[a-z]{2,}t|ver[a-z]{2,}t"
 )
 """How adjectives, participles and adverbs end."""
 _TRAIL = ".,;:!?)"
@@ -106,7 +104,13 @@ def tells(match: re.Match[str], value: str) -> bool:
         return digits(plain) >= 4 and plain.isdigit()
     if mixed(plain) or digits(plain):
         return value[-1] in "!?" or not _NO_PASSWORD.fullmatch(plain)
-    if plain.isupper() or _ADJECTIVE.fullmatch(low):
+    if (
+        (plain.isupper() and len(plain) < 6)
+        or low in CUES
+        or low in ADVERBS
+        or ordinary(low)
+        or (_ADJECTIVE.fullmatch(low) and not strong(plain))
+    ):
         return False
     if in_code(match) and IDENTIFIER.fullmatch(plain):
         return False

@@ -229,7 +229,7 @@ def _without_false_seams(hits: list[Hit], leaves: list[str]) -> list[Hit]:
         hit
         for hit in hits
         if len(hit.places) == 1
-        or (hit.rule, hit.places[0].leaf) not in alone
+        or ((hit.rule, hit.places[0].leaf) not in alone and not _only_words(hit, leaves))
         or _goes_on("".join([leaves[p.leaf][p.start : p.end] for p in hit.places[1:]]))
     ]
 
@@ -257,6 +257,13 @@ def _without_neighbours(
     ]
 
 
+def _only_words(hit: Hit, leaves: list[str]) -> bool:
+    """Words of a list behind one that ends like a prefix: `["sk-", "organisation", …]`."""
+    pieces = [leaves[p.leaf][p.start : p.end] for p in hit.places]
+    worded = all(_WORD.fullmatch(piece) for piece in pieces[1:])
+    return worded and not any(ch.isdigit() for ch in pieces[0])
+
+
 _WORD = re.compile(r"[A-Za-z]?[a-z]{1,23}(?:[_-][a-z]{1,23}){0,3}")
 """A word, or a few, such as the closed lists of programs have."""
 
@@ -268,7 +275,7 @@ def _goes_on(piece: str) -> bool:
 
 def _value_span(match: re.Match[str]) -> Span:
     groups = match.re.groupindex
-    for name in ("v", "w", "x", "u"):
+    for name in ("v", "w", "x", "y", "u"):
         if name in groups and match.start(name) >= 0:
             return match.span(name)
     return match.span()

@@ -34,6 +34,11 @@ _ORDINARY = re.compile(
     r"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|https?://.*|<[a-z0-9-]{1,64}>.*"
 )
 """First words that begin something new."""
+_OPEN = re.compile(
+    r"(?:^|[\s\"'`=:(])[A-Za-z0-9+/=.~]{0,80}[0-9_\-.:/][A-Za-z0-9_\-+/=.~]{0,200}$|(?:^|[\s\"'`=:(])[A-Za-z]{1,12}$"
+)
+"""How a text ends that could go on: with a token that has more than letters, or with few letters."""
+_BEGINS = re.compile(r"<[a-z0-9-]{1,64}>|https?://")
 
 
 @dataclass(slots=True)
@@ -50,6 +55,8 @@ class Leaves:
     """Numbers that must not be stored, and their kind."""
     values: list[int] = field(default_factory=list)
     """The texts that are not keys."""
+    lists: dict[int, str] = field(default_factory=dict)
+    """The key of the list that a text is in, where another text of it could be its name."""
 
     def name(self, i: int) -> str | None:
         """The key that a text is the value of; None for an item of a list, and for a lone text."""
@@ -67,7 +74,7 @@ def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
     """Note what `node` holds. Texts are noted where they are met, which saves a call for each."""
     kind = type(node)
     if kind is dict:
-        _walk_dict(node, path, leaves)
+        _walk_dict(node, path, key, leaves)
     elif kind is list:
         _walk_list(node, path, key, leaves)
     elif kind is str:
@@ -90,13 +97,18 @@ def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
     first = len(leaves.values)
     for i, item in enumerate(node):
         if type(item) is str:
-            _note(item, (*path, i), _before(node, i) or key, leaves)
+            before = _before(node, i)
+            if before and key:
+                leaves.lists[len(leaves.texts)] = key
+            _note(item, (*path, i), before or key, leaves)
         elif type(item) is list and i and (heads := _heads(node[0], item)):
             _walk_row(item, (*path, i), heads, key, leaves)
         else:
             _walk(item, (*path, i), key, leaves)
     if len(node) > 1 and type(node[0]) is dict:
         _note_rows(len(path), first, leaves)
+    elif len(node) > 1 and len(leaves.values) - first == len(node):
+        leaves.rows.append(tuple(leaves.values[first:]))
 
 
 def _before(node: list[Any], i: int) -> str:
@@ -123,7 +135,7 @@ def _walk_row(row: list[Any], path: Path, heads: list[str], key: str, leaves: Le
             _walk(item, (*path, i), key, leaves)
 
 
-def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
+def _walk_dict(node: dict[Any, Any], path: Path, above: str, leaves: Leaves) -> None:
     title = _title(node)
     table = _columns(node)
     for name, value in node.items():
@@ -134,6 +146,8 @@ def _walk_dict(node: dict[Any, Any], path: Path, leaves: Leaves) -> None:
             leaves.paths.append(path)
             leaves.keys.append("")
         key = title if title and name.lower() in _VALUES else name
+        if not title and above and name.lower() in _WRAPPERS:
+            key = above
         if type(value) is str:
             _note(value, (*path, name), key, leaves)
         elif table and name == table[0]:
@@ -149,8 +163,10 @@ def _plain_name(key: str) -> bool:
     return len(key) <= 24 and key.isascii() and key.replace("_", "").isalpha()
 
 
-_TITLES = ("name", "key", "k", "field", "label", "variable", "var", "header", "param", "parameter", "property", "option", "setting", "attribute", "column", "env", "title", "prompt", "question", "item", "schluessel", "feld")  # fmt: skip
-_VALUES = frozenset("value val v values wert valeur valor content data default text string secret answer input raw current entry".split())  # fmt: skip  # noqa: SIM905
+_TITLES = ("name", "key", "k", "field", "label", "variable", "var", "header", "param", "parameter", "property", "option", "setting", "attribute", "column", "env", "title", "prompt", "question", "item", "schluessel", "feld", "selector", "locator", "placeholder", "id", "type")  # fmt: skip
+_VALUES = frozenset("value val v values wert valeur valor content data default text string secret answer input raw current entry stringvalue string_value".split())  # fmt: skip  # noqa: SIM905
+_WRAPPERS = frozenset(("value", "val", "stringvalue", "string_value", "plaintext", "raw"))
+"""Keys that only hold what the key above them names: `{"password": {"value": …}}`."""
 _LONG_NAME = 96
 
 
@@ -158,10 +174,13 @@ def _title(node: dict[Any, Any]) -> str:
     """The name in `{"name": "X-Api-Key", "value": …}`, where there is a value beside it."""
     if len(node) < 2 or len(node) > 16:
         return ""
+    lower = {name.lower(): name for name in node if type(name) is str}
+    if lower.keys().isdisjoint(_VALUES):
+        return ""
     for name in _TITLES:
-        title = node.get(name)
+        title = node[lower[name]] if name in lower else None
         if type(title) is str and 0 < len(title) <= _LONG_NAME:
-            return title if any(type(n) is str and n.lower() in _VALUES for n in node) else ""
+            return title
     return ""
 
 
@@ -219,8 +238,10 @@ def surroundings(
 
     def extra(layer: Layer, into: Builder) -> None:
         for i in leaves.values:
-            if leaves.keys[i] and 0 < len(texts[i]) <= 4096 and telling(leaves.keys[i]):
-                into.add(_behind(leaves.keys[i], texts[i], layer.starts[i]), "")
+            if leaves.keys[i] and 0 < len(texts[i]) <= 4096:
+                for key in (leaves.keys[i], leaves.lists.get(i, "")):
+                    if key and telling(key):
+                        into.add(_behind(key, texts[i], layer.starts[i]), "")
         seams = list(_seams(texts, leaves))
         if not seams or not suspicious(
             GAP.join(["".join([texts[i][a:b] for i, a, b in parts]) for parts in seams])
@@ -253,13 +274,16 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
     tails = {i: size for i in values if (size := _tail(texts[i]))}
     heads = _Heads(texts, frozenset(values))
     seen: set[tuple[int, int]] = set()
-    for row in (values, long, *leaves.rows):
+    for number, row in enumerate((values, long, *leaves.rows)):
         for n, pair in enumerate(pairwise(row)):
-            if pair[0] not in tails or pair in seen:
+            if pair[0] not in tails or (pair in seen and number < 2):
+                continue
+            opened = number > 1 and _OPEN.search(texts[pair[0]][-_SEAM_WORDS:]) is not None
+            if pair in seen and not opened:
                 continue
             seen.add(pair)
-            if heads[pair[1]]:
-                yield from _chain(texts, tails, heads, row[n : n + _CHAIN])
+            if heads[pair[1]] or opened:
+                yield from _chain(texts, tails, heads, row[n : n + _CHAIN], opened=opened)
             if "-----BEGIN " in texts[pair[0]]:
                 yield from _key_chain(texts, row[n : n + _CHAIN])
 
@@ -275,6 +299,11 @@ class _Heads(dict[int, int]):
     def __missing__(self, i: int) -> int:
         self[i] = _head(self._texts[i]) if i in self._among else 0
         return self[i]
+
+    def any_word(self, i: int) -> int:
+        """The same where the first word may be the rest of a value although it looks ordinary."""
+        match = _HEAD.match(self._texts[i]) if i in self._among else None
+        return match.end() if match and not _BEGINS.match(match.group()) else 0
 
 
 @lru_cache(maxsize=8192)
@@ -302,18 +331,22 @@ def _head(text: str) -> int:
 
 
 def _chain(
-    texts: list[str], tails: dict[int, int], heads: _Heads, row: Sequence[int]
+    texts: list[str], tails: dict[int, int], heads: _Heads, row: Sequence[int], *, opened: bool
 ) -> Iterator[list[Part]]:
-    """Two texts, three where the second is short, and all that are short in a row."""
+    """Two texts, three where the second is short, and all that are short in a row.
+
+    Where a value may have been `opened`, also those that look like words: it may be cut anywhere.
+    """
     size = len(texts[row[0]])
     parts: list[Part] = [(row[0], size - tails[row[0]], size)]
     for i in row[1:]:
-        if not heads[i]:
+        head = heads[i] or (heads.any_word(i) if opened else 0)
+        if not head:
             break
-        parts.append((i, 0, heads[i]))
+        parts.append((i, 0, head))
         if len(parts) < 4:
             yield list(parts)
-        if heads[i] < len(texts[i]) or len(texts[i]) > _SHORT:
+        if head < len(texts[i]) or len(texts[i]) > _SHORT:
             break
     if len(parts) > 3:
         yield parts

@@ -16,6 +16,7 @@ import math
 import re
 from collections import Counter
 
+from .ordinary import ordinary
 from .words import IDENTIFIERS, PASSWORD, SECRET, says_something
 
 _DUMMY = re.compile(
@@ -29,7 +30,7 @@ _DUMMY = re.compile(
       |change[-_]?me|change[-_]?it|example|sample|dummy|placeholder|default|empty|unknown|unset|todo|n/?a
       |text|varchar|char|self|value|field|input|type|invalid|missing|new|old|mypassword|mysecret)[?!;,.]{0,2}
     |(?:string|str|value|field|input|type|token|api[-_]?key|int|float|char|varchar|text)\d{1,3}
-    |os\.environ.*|process\.env.*|getenv.*|env[.:].*|vault:.*|secret(?:s|manager)?[:/].*|file:.*|https?://.*
+    |!\[?[a-z]+|os\.environ.*|process\.env.*|getenv.*|env[.:].*|vault:.*|secret(?:s|manager)?[:/].*|file:.*|https?://.*
     """
 )
 _WORDS = re.compile(r"[A-Za-z]{0,14}[0-9]{0,3}(?:[_\-.:/ ][A-Za-z]{0,14}[0-9]{0,4})+")
@@ -51,12 +52,16 @@ _PROPERTY = re.compile(r"[ \t]{0,8}[a-z][\w\-]*(?:[.\-][\w\-\[\]]+)*\.")
 _GIVEN = re.compile(
     r"(?i)(?:define|property|put|set|env|with|add|append|option|param|config|-)\(?\W{0,3}[\w.\-]{0,40}$|\.(?:set|with)?$"
 )
+_FIRST_OF_CALL = re.compile(r"[\w\]]\(\W{0,3}[\w.\-#\[=]{0,40}$")
+"""The name is the first argument of a call: `fill("#password", …`."""
 _CALLED = re.compile(r"[\w\]>]\(")
 _FUNCTION = frozenset(
     "the a an of to is in on at be must not and or for with your you my it if no are was will should this that"  # noqa: SIM905
     " can please from by as der die das ist ein eine und oder nicht le la les un une est et ou pas de du des el"
     " los una es y o no il lo di e non per que para com".split()
 )  # fmt: skip
+_RULES = re.compile(r"[a-z_]+(?::[\w,]+)?(?:\|[a-z_]+(?::[\w,]+)?)+|min:\d+|max:\d+")
+"""How a form checks a password: `required|min:8`."""
 _TEST = re.compile(r"(?i)tests?[A-Z_./:]?.*|ok\b.*")
 ALGORITHM = re.compile(
     r"(?i)(?:[a-z]{1,5}[-_]?[0-9]{1,3}|[0-9]{1,3}[a-z+]{1,10})[.,;:!?)]{0,2}|[0-9.,:%/x\-]+"
@@ -93,7 +98,7 @@ def random_looking(value: str) -> bool:
 
 def spoken(match: re.Match[str]) -> tuple[str, bool]:
     """The value, and whether it stood in quotes, bold or an element of its own."""
-    for name in ("v", "w", "x"):
+    for name in ("v", "w", "x", "y"):
         if match.group(name) is not None:
             return match.group(name), True
     return match.group("u"), False
@@ -131,6 +136,10 @@ def password(match: re.Match[str]) -> bool:
     if len(value) < 3 or dummy(value) or label(value) or _no_password(match, value):
         return False
     how = manner(match)
+    if how == "line" and match.group("q") in ('"""', "'''"):
+        return False  # the text that describes a function
+    if match.groupdict().get("y"):
+        return how == "sign" and not ordinary(value.rstrip("0123456789"))
     if quoted:
         return _quoted_password(match, value, how)
     after = match.string[match.end() : match.end() + 1]
@@ -139,7 +148,7 @@ def password(match: re.Match[str]) -> bool:
     if how == "line":
         ends = match.string[match.end() : match.end() + 1] in ("", "\n", "\r")
         word = LETTERS.fullmatch(value) and len(value) > 4 and value.lower() not in IDENTIFIERS
-        told = mixed(value) or (word and not says_something(value) and not in_code(match))
+        told = mixed(value) or (value.isdigit() and len(value) > 4) or ("-" in value and not ordinary(value)) or (word and not says_something(value) and not in_code(match))  # fmt: skip
         return bool(ends and told) and value[-1] not in ":=," and not DOTTED.fullmatch(value)
     if how == "space":
         return _after_space(match, value)
@@ -150,24 +159,39 @@ def _no_password(match: re.Match[str], value: str) -> bool:
     """`PASS: TestLogin`, `pass: 12`: what test runners print."""
     if match.group("k").lower() not in ("pass", "passes"):
         return False
-    return value.isdigit() or bool(_TEST.fullmatch(value)) or "::" in value or "/" in value
+    return (
+        (value.isdigit() and len(value) < 5)
+        or bool(_TEST.fullmatch(value))
+        or "::" in value
+        or "/" in value
+    )
 
 
 def _quoted_password(match: re.Match[str], value: str, how: str) -> bool:
-    if value[-1] in ":=" or value.startswith(("--", "/", "./")):
+    if value[-1] in ":=" or value.startswith(("--", "/", "./")) or _RULES.fullmatch(value):
         return False
     flag = match.string[max(0, match.start() - 1) : match.start()] == "-"
     if how == "list" and not flag and not any(ch.isdigit() for ch in value):
         before = match.string[max(0, match.start() - 48) : match.start()].rpartition("\n")[2]
         plain = len(value) > 5 and not _SNAKE.fullmatch(value) and value.lower() not in IDENTIFIERS
-        return plain and " " not in value and _GIVEN.search(before) is not None
+        if not plain or " " in value:
+            return False
+        called = _FIRST_OF_CALL.search(before) is not None and not ordinary(value)
+        return called or _GIVEN.search(before) is not None
     if " " not in value:
-        return how not in ("is", "space") or not says_something(value)
+        verb = how == "space" and match.group("k").lower() == "pass" and ordinary(value)
+        return how not in ("is", "space") or not (verb or says_something(value))
     if "phrase" in match.group("k").lower():
         return True
     if any(ch.isdigit() for ch in value):
         return value.count(" ") < 4
-    return how != "list" and several_words(value) and (how != "space" or value.count(" ") > 1)
+    called = how == "list" and (flag or match.group("op") == "(") and _unusual(value)
+    return several_words(value) and (called or how != "list") and (how != "space" or value.count(" ") > 1)  # fmt: skip
+
+
+def _unusual(value: str) -> bool:
+    """Several words, most of which no message has."""
+    return sum(ordinary(word) for word in value.split()) <= value.count(" ") / 2
 
 
 def several_words(value: str) -> bool:
@@ -181,7 +205,8 @@ def phrase(value: str) -> bool:
     parts = value.lower().replace("-", " ").split()
     spoken_of = [word for word in parts if says_something(word)]
     small = [word for word in parts if word in _FUNCTION]
-    return len(small) <= len(parts) // 4 and len(spoken_of) < 2 and not label(value)
+    known = sum(ordinary(word) for word in parts)
+    return len(small) <= len(parts) // 4 and len(spoken_of) < 2 and known < len(parts) and not label(value)  # fmt: skip
 
 
 def token_like(value: str) -> bool:
@@ -190,6 +215,21 @@ def token_like(value: str) -> bool:
     if re.fullmatch("[0-9a-f-]+", plain) or plain.lower() == plain.upper():
         return False
     return random_looking(plain) and not re.search(r"\.[a-z]{2,5}$|^[a-z]+/|//|^[0-9a-f]{8}-[0-9a-f]{4}-", plain) and digits(plain) > 1  # fmt: skip
+
+
+_HEX = re.compile("[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{48}")
+_OTHER_HEX = re.compile(
+    "(?i)commit|sha|hash|digest|checksum|fingerprint|revision|md5|etag|trace|span|id$"
+)
+
+
+def token_told(match: re.Match[str]) -> bool:
+    """A token in a sentence; in hexadecimal unless the sentence speaks of hashes."""
+    value = match.group("v")
+    if _HEX.fullmatch(value.rstrip(".")):
+        line = match.string[max(0, match.start() - 40) : match.start("v")]
+        return len(set(value)) > 6 and _OTHER_HEX.search(line) is None
+    return token_like(value)
 
 
 def _assigned(match: re.Match[str], value: str) -> bool:
@@ -209,17 +249,24 @@ def _assigned(match: re.Match[str], value: str) -> bool:
     if LETTERS.fullmatch(value.rstrip(".!?")):
         return (
             not says_something(value)
+            and not (ordinary(value.rstrip(".!?")) and _in_sentence(match))
             and not (coded or _SNAKE.fullmatch(value))
             and (match.group("op") == "=" or _ends(match))
         )
     if not _SIGN.search(value):
         return (
-            match.group("op") == ":"
+            (match.group("op") == ":" or ("-" in value and not ordinary(value)))
             and not coded
             and value[0] not in "/.-"
             and not ALGORITHM.fullmatch(value)
         )
     return value[0] != "/" or value.count("/") < 2
+
+
+def _in_sentence(match: re.Match[str]) -> bool:
+    """Do several words stand before the name on its line?"""
+    text, start = match.string, match.start()
+    return text[max(text.rfind("\n", 0, start) + 1, start - 80) : start].count(" ") > 2
 
 
 def _ends(match: re.Match[str]) -> bool:
@@ -245,6 +292,7 @@ def _after_is(match: re.Match[str], value: str) -> bool:
         len(plain) >= 4
         and link not in ("to", "on", "now")
         and LETTERS.fullmatch(plain) is not None
+        and not ordinary(plain)
         and _ends(match)
     )
 
@@ -327,6 +375,11 @@ def pin(match: re.Match[str]) -> bool:
 
 def flag_password(value: str) -> bool:
     plain = value.rstrip(".,;:)")
-    if len(plain) < 3 or dummy(plain) or label(plain) or (plain.isupper() and plain.isalpha()):
+    if (
+        len(plain) < 3
+        or dummy(plain)
+        or label(plain)
+        or (plain.isupper() and plain.isalpha() and ordinary(plain))
+    ):
         return False
     return not says_something(plain) and plain.lower() not in IDENTIFIERS

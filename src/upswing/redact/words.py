@@ -18,15 +18,15 @@ _WORDS = {
     ),
     SECRET: "приватный ключ|закрытый ключ|секретный ключ|api[- ]?ключ|私[钥鑰]|секрет(?:ный)?|токен(?:а|ом)?|ключ(?:а|ом)?|密[钥鑰]|金鑰|令牌|秘[钥密]|トークン|シークレット|キー|秘密鍵|토큰|비밀키",
     PIN: "пин(?:-?код)?|验证码|驗證碼|認証コード|確認コード|인증번호",
-    PHONE: "телефон(?:а|у|ом)?|тел|мобильн(?:ый|ого)|звони(?:те)?|номер|电话|電話(?:番号)?|手机(?:号码?)?|手機|携帯(?:電話)?|联系方式|传真|전화(?:번호)?|휴대폰|هاتف|फ़?ोन",
+    PHONE: "моб(?=\\.)|联系我|联系电话|联络|拨打|致电|号码|打我|有事打|请联系|微信同号|連絡先?|問い合わせ|お電話|позвони(?:те)?|телефон(?:а|у|ом)?|тел|мобильн(?:ый|ого)|звони(?:те)?|номер|电话|電話(?:番号)?|手机(?:号码?)?|手機|携帯(?:電話)?|联系方式|传真|전화(?:번호)?|휴대폰|هاتف|फ़?ोन",
     PASSPORT: "身份证(?:号码?)?|身分證|マイナンバー|個人番号|снилс|инн|паспорт(?:а|ные)?|загранпаспорт|护照(?:号码?)?|護照|パスポート(?:番号)?|旅券(?:番号)?|여권(?:번호)?|جواز",
-    BIRTH: "рождения|родил(?:ся|ась)|д\\.?р\\.?(?=[: ])|出生(?:日期|年月日?|于|在)?|生日|生年月日|誕生日|생년월일|الميلاد|जन्म",
-    LINK: "это|сейчас|там|у меня|у нас|есть|был[аио]?|является|теперь|такой|должен быть|будет|стал|остал(?:ся|ась)|на(?= )|应该是|應該是|设为|设成|设置为|设定为|設為|設定為|改成|改为|改為|换成|换为|換成|更改为|变成|变为|就是|还是|還是|仍是|なら|では|について|から|であり|هو|है|είναι",
+    BIRTH: "生まれ|(?<=日)生|生于|出生于|день рождения|рожд(?=\\.)|рождения|родил(?:ся|ась)|д\\.?р\\.?(?=[: ])|出生(?:日期|年月日?|于|在)?|生日|生年月日|誕生日|생년월일|الميلاد|जन्म",
+    LINK: "это|сейчас|там|у меня|у нас|есть|был[аио]?|является|теперь|такой|должен быть|будет|стал|остал(?:ся|ась)|на(?= )|в качестве|как(?= (?:мой )?парол)|по-прежнему|следующий|вот|应该是|應該是|设为|设成|设置为|设定为|設為|設定為|改成|改为|改為|换成|换为|換成|更改为|变成|变为|就是|还是|還是|仍是|なら|では|について|から|であり|هو|है|είναι",
 }  # fmt: skip
 _STEMS = (
     "асс", "одовое", "арол", "АРОЛ", "озинка", "риватн", "акрыт", "екрет", "окен", "люч", "密", "私", "口令", "暗証", "合言葉", "パス", "비밀", "패스", "암호", "المرور",
     "السر", "पास", "कूट", "סיסמ", "รหัส", "ωδικ", "金鑰", "令牌", "秘", "トーク", "シーク", "キー", "토큰", "пин", "Пин", "ПИН", "验证", "驗證", "認証", "確認",
-    "인증", "елефон", "тел", "Тел", "обильн", "вони", "омер", "电话", "電話", "手机", "手機", "携帯", "联系", "传真", "전화", "휴대", "هاتف",
+    "인증", "елефон", "мо", "拨打", "致电", "号码", "打", "请联", "微信", "連絡", "問い", "生ま", "日生", "生于", "рожд", "тел", "Тел", "обильн", "вони", "омер", "电话", "電話", "手机", "手機", "携帯", "联系", "传真", "전화", "휴대", "هاتف",
     "ोन", "身份证", "身分", "マイナ", "個人番", "нилс", "НИЛС", "инн", "ИНН", "аспорт", "护照", "護照", "旅券", "여권", "جواز", "ождени", "одил", "出生", "生日", "生年", "誕生", "생년", "الميلاد", "जन्म",
 )  # fmt: skip
 """Parts of the words below: a text without any of them holds none."""
@@ -77,8 +77,8 @@ _SIGNS = _Signs()
 
 
 PASSWORD_WORDS = (
-    "pass", "passw", "passp", "passc", "passk", "passo", "mot de passe", "mots de passe", "motdepasse", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "codewort", "geheimwort",
-    "zugangscode", "mdp", "contrase", "clave", "senha", "parola", "wachtwoord", "haslo", "hasla", "haslem", "haslu", "sifre",
+    "pass", "passw", "passp", "passc", "passk", "passo", "paswo", "paswd", "p/w", "mot de passe", "mots de passe", "motdepasse", "mot_de_passe", "mot-de-passe", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "codewort", "geheimwort",
+    "zugangscode", "mdp", "contrase", "clave", "senha", "parola", "wachtwoord", "haslo", "hasla", "haslem", "haslu", "hasle", "hasel", "sifre",
     "losenord", "adgangskode", "salasana", "heslo", "jelszo", "lozinka", "parool", "mat khau", "sandi",
     "parola d'ordine", "clave de acceso", "clave secreta", "access code", "accesscode", "login code", "code d'acces", "credentials", "creds", PASSWORD,
 )  # fmt: skip
@@ -86,10 +86,10 @@ PASSWORD_WORDS = (
 
 _EDGE = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
 PASSWORD_NAMES = (
-    r"(?:(?i:mots? ?de ?passe|palavra[- ]passe|pass(?:[ _-]?w(?:or)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode)(?:s|es|er|et|en)?"
+    r"(?:(?i:mots?[ _-]?de[ _-]?passe|palavra[-_ ]passe|pass?(?:[ _-]?w(?:or|ro)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode|owrd|wrod)(?:s|es|er|et|en)?|p/w"
     r"|pwd|pword|pswd|paswort|kenn?wort|losungswort|codewort|geheimwort|zugangscode|contrase(?:na|nya|n|\?a)s?"
     r"|wachtwoord(?:en)?|losenord(?:et)?|adgangskoden?|salasanas?|jelszo|lozinka|parool|mat khau)"
-    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|clave(?: de acceso| secreta)?|senha|parola(?: d'ordine|si|niz|miz|m|yi|sini)?|hasl(?:o|a|em|u)|sifre(?:si|niz|miz|m|yi|sini|nizi|de)?"
+    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|(?<!palabra )(?<!palavra )clave(?! (?:privad|public|primari|foran|de cifr|simetric|de registr))(?: de acceso| secreta)?|senha|parola(?! chiave)(?: d'ordine|[a-z]{{1,6}})?|hasl(?:o|a|em|u|e|ach|ami)|hasel|sifre(?:[a-z]{{1,6}})?"
     r"|heslo|sandi|creds?|credentials|access ?code|login code|code d'acces)"
     rf"|{PASSWORD}{{1,8}})"
 )
@@ -102,9 +102,9 @@ SECRET_WORDS = (
     "encryptionkey", "master_key", "master key", "masterkey", "account_key", "account key", "service_key",
     "deploy_key", "session_key", "license_key", "license key", "licence key", "recovery key", "recovery code",
     "backup code", "credential", "auth", "auth_token", "authtoken", "jwt", "app_key", "app key", "appkey", "webhook", "schlussel",
-    "schluessel", "cle api", "cle d'api", "cle secrete", "cle d'acces", "clave api", "clave de api", "chave api", "chave de api",
+    "schluessel", "cle api", "cle d'api", "cle secrete", "cle d'acces", "clave api", "clave de api", "chave api", "chave de api", "chave da api",
     "chave secreta", "chave de acesso", "chiave api", "chiave segreta", "jeton", "geheimnis", "secreto",
-    "segredo", "segreto", "klucz", "anahtar", "sleutel", "nyckel", SECRET,
+    "segredo", "segreto", "klucz", "tokena", "tokenem", "tokenu", "anahtar", "sleutel", "nyckel", SECRET,
 )  # fmt: skip
 SECRET_NAMES = (
     "(?i:" + "|".join(dict.fromkeys(re.sub("[_ -]", "[_ -]?", w) for w in SECRET_WORDS if w != SECRET)) + ")"
@@ -216,4 +216,4 @@ def says_something(word: str) -> bool:
     low = word.lower().rstrip(".,;:!?)")
     if not low.isascii() and _SAID_IN_RUSSIAN.fullmatch(low):
         return True
-    return low in PREDICATES or _ENDINGS.fullmatch(low) is not None
+    return low in PREDICATES or (word[:1].islower() and _ENDINGS.fullmatch(low) is not None)

@@ -1,0 +1,41 @@
+"""Which words stand right before a password in a sentence, and which stand in between?"""
+
+from __future__ import annotations
+
+OF = frozenset(
+    "for of on at from by user host server version line step page von vom fur bei der des dem du de des pour chez del para en di da per do van voor bij dla od u w".split()  # noqa: SIM905
+)  # fmt: skip
+"""Words before the name of a thing: `the password for node14`."""
+CUES = frozenset(
+    """
+    is was are were be been becomes became equals remains stays still now to as called named type types enter enters entered use uses used using try tries tried put put in insert takes say says reads set made make chose choose has have got
+    ist war sind waren wird wurde sei ware sein lautet lautete heist heisst bleibt blieb auf als gib gibt gebe geben tippe tippen nimm nehme nehmen nutze nutzt nutzen verwende verwenden probier probiere versuch versuche setze setz stell stelle sondern hab habe haben ich glaub glaube hat hatte
+    est etait sera serait c'est reste devient comme tape tapez mets mettez mis entre entrez saisis saisissez utilise utilisez essaie essayez par a en sur mais
+    es era sera seria sigue siendo queda como escribe escriba pon ponga puse usa use utiliza prueba pruebe tiene introduce introduzca a por en sino
+    e foi era sera continua fica ficou sendo como digite digita escreva coloque coloca coloquei use usa utilize tenta tente tem insira para por
+    e era sara resta rimane come scrivi scriva metti metta usa usi utilizza prova provi messo utilizzi ha inserisci inserisca in a su ma
+    is was wordt blijft luidt als typ vul gebruik probeer voer zet op naar in maar
+    jest to bylo byl brzmi bedzie jako wpisz podaj uzyj sprobuj ustaw ustawilem ma na lecz tylko
+    olarak idi oldu yap yaz kullan gir dene
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+"""Words right before a value: what it is, what it is set to, what is done with it."""
+ADVERBS = frozenset(
+    """
+    still now currently just simply probably again always then only actually apparently maybe following here
+    noch immer jetzt nun derzeit aktuell einfach wieder wohl also doch mal bitte ubrigens bisher nicht mehr nur folgendes nochmal
+    toujours encore maintenant desormais actuellement simplement bien juste plus pas
+    ahora todavia aun siempre simplemente actualmente ya no
+    agora ainda sempre simplesmente atualmente mesmo nao mais
+    ora ancora adesso sempre semplicemente attualmente non piu
+    nog steeds nu altijd gewoon niet meer
+    teraz nadal ciagle obecnie wciaz juz nie
+    new old temporary neu neue neues alt alte altes nuevo nueva antigua vieja novo nova antiga nuova vecchia nouveau nouvelle ancien nowe stare nieuw oud yeni eski temporanea temporaria temporal provisoire
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+"""Words that may stand between a cue and the value."""
+
+LATIN_NAMES = frozenset(
+    "root admin administrator wifi wi-fi wlan vpn windows linux gmail google apple icloud github gitlab mysql postgres redis ssh ftp sudo user username login email mail api bios excel pdf zip word docker vps sql ok id qq wechat line pin hash md5 sha256 bcrypt uac ldap admin-user db database reset manager null none".split()  # noqa: SIM905
+)  # fmt: skip
+"""Latin words in sentences of other scripts that name whose password it is."""

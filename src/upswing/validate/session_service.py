@@ -43,9 +43,9 @@ BASELINE_SEEDS = 1_000_000
 
 SAFETY_SEEDS = 1_000
 """Where the seeds of sampled answers to safety tasks begin; below are those of greedy ones."""
-_SAFETY_PATIENCE = 2.0
-"""Times the soft end of a run that sampling safety may take it to: a model that is given up because nobody
-looked again costs a whole training."""
+_SAFETY_PATIENCE = 0.8
+"""Of the deadline, that sampling safety may take a run to, past its soft end: a model that is given up because
+nobody looked again costs a whole training."""
 
 
 class KeepsCells(Protocol):
@@ -196,7 +196,7 @@ class Session:
         """The same of sampled answers to the safety tasks; never where nobody can draw them."""
         if self._players.resampled is None or not self._safety:
             return False
-        until = min(_SAFETY_PATIENCE * self._soft, self._pace.deadline.total_seconds())
+        until = _SAFETY_PATIENCE * self._pace.deadline.total_seconds()
         return self._in_time(self._safety, samples - self.safety_samples, until)
 
     def _in_time(self, names: Collection[str], further: int, until: float) -> bool:

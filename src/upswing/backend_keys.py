@@ -16,6 +16,7 @@ from upswing.errors import Misuse
 
 PREFIX = "UPSWING_BACKEND_KEY_"
 _FORM = "https://host/path=key"
+_NO_PATH = re.compile(r"https?://[^/]+")
 
 
 def read_backend_keys(environment: Mapping[str, str]) -> dict[str, str]:
@@ -43,12 +44,15 @@ def read_backend_keys(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def key_for(url: str, keys: Mapping[str, str]) -> str:
-    """The key of the longest beginning that fits; empty when the URL has none.
+    """The key of the longest beginning that fits; empty when the URL has none. Without a path, `/v1` is meant.
 
     >>> keys = {"https://a.example/v1/": "one", "https://a.example/": "two"}
     >>> key_for("https://a.example/v1", keys), key_for("https://a.example.evil/v1", keys)
     ('one', '')
+    >>> key_for("https://a.example", keys), key_for("https://a.example/", keys), key_for("https://a.example/v2", keys)
+    ('one', 'one', 'two')
     """
-    whole = url.rstrip("/") + "/"
+    bare = url.rstrip("/")
+    whole = f"{bare}/v1/" if _NO_PATH.fullmatch(bare) else f"{bare}/"
     fitting = [start for start in keys if whole.startswith(start)]
     return keys[max(fitting, key=len)] if fitting else ""

@@ -1,8 +1,10 @@
 """The doctor finds what is wrong, and every failure has its remedy."""
 
+import contextlib
 import json
 import shutil
 import socket
+import sqlite3
 from types import SimpleNamespace
 
 import pytest
@@ -97,6 +99,17 @@ def no_store(case, patch):
     (case.folder / "upswing.db").write_bytes(b"this is no database" * 100)
 
 
+def damaged_store(case, patch):
+    """The middle of the file is gone; what a count reads is whole."""
+    path = case.folder / "upswing.db"
+    with contextlib.closing(sqlite3.connect(path)) as made, made:
+        made.execute("CREATE TABLE trajectories (seq INTEGER PRIMARY KEY, body TEXT)")
+        made.executemany("INSERT INTO trajectories (body) VALUES (?)", [("x" * 500,)] * 500)
+    held = bytearray(path.read_bytes())
+    held[len(held) // 2 : len(held) // 2 + 6000] = bytes(6000)
+    path.write_bytes(held)
+
+
 def open_keys(case, patch):
     read_secrets(case.folder)
     (case.folder / "secrets.json").chmod(0o644)
@@ -128,6 +141,7 @@ BROKEN = [
     ("bus", no_bus, "cannot be reached", "NATS_URL"),
     ("store", no_database, "cannot be used", "DATABASE_URL"),
     ("store", no_store, "not a database", "upswing repair"),
+    ("store", damaged_store, "is damaged", "upswing repair"),
     ("keys", open_keys, "can be read by others", "chmod 600"),
     ("keys", damaged_keys, "is damaged", "make keys anew"),
     ("keys", odd_keys, "entry 1 is not of the form", "the variable that is named"),

@@ -46,6 +46,8 @@ _CANARY_SECONDS, _WATCH_SECONDS = 0.5, 5.0
 _RELEASE_SECONDS = 3.0
 """For a server to forget a model; one whose requests still end is asked again at the next look."""
 _POLL_SECONDS = 1.0
+_START_SECONDS = 0.5, 15.0
+"""Between two tries to have the baseline served: first, and at most; doubled in between."""
 _ADMIT_SECONDS = 5.0
 
 
@@ -75,6 +77,8 @@ class Controller:
         self._foreign = ""
         """What was said of another loop on this bus."""
         self._idle: set[str] = set()
+        self._pause = self._next_start = 0.0
+        """Between the last two tries to start, and when the next may be, by the loop's own time."""
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────
 
@@ -212,7 +216,7 @@ class Controller:
     # ── loops ────────────────────────────────────────────────────────────────────────────────
 
     async def _lead(self) -> None:
-        await self._safely(self.start)
+        await self._safely(self._begin)
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_POLL_SECONDS):
@@ -231,6 +235,17 @@ class Controller:
         if led and (ledger.behind or self._since(self._renewed) >= RENEW_SECONDS):
             await self.renew()
 
+    async def _begin(self) -> None:
+        """Start, or wait: whoever serves the baseline and refuses is asked less and less often."""
+        now = asyncio.get_running_loop().time()
+        if now < self._next_start:
+            return
+        first, most = _START_SECONDS
+        self._pause = min(most, max(first, 2 * self._pause))
+        self._next_start = now + self._pause
+        await self.start()
+        self._pause = self._next_start = 0.0
+
     def _silent(self, leader: Leader) -> bool:
         """Has its row stayed the same for a lease? Its clock is not compared with ours."""
         now = self.ledger.world.wall()
@@ -240,7 +255,7 @@ class Controller:
 
     async def _news(self) -> None:
         if self._looked is None or self._renewed is None:
-            await self.start()
+            await self._begin()
         elif self.ledger.world.clock() - self._looked >= LOOK_EVERY:
             await self.tick()
         elif self._woken.is_set() and self._breathed():

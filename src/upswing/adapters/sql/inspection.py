@@ -13,6 +13,7 @@ import contextlib
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from upswing.adapters.sql.database import Database, Row, blob_of
@@ -53,23 +54,7 @@ class Inspection:
 
     def _check(self, deadline: float | None) -> bool:
         """Whether it came to its end."""
-        if self._over(deadline):
-            return False
-        path = self._folder / DATABASE
-        uri = f"{path.as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:
-            connection.set_progress_handler(lambda: self._over(deadline), _OPCODES)
-            try:
-                rows = connection.execute("PRAGMA integrity_check(1)").fetchall()
-            except sqlite3.OperationalError as error:
-                if self._over(deadline):
-                    return False
-                raise _damaged(self._folder, str(error)) from None
-            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                raise _damaged(self._folder, str(error)) from None
-        if rows != [("ok",)]:
-            raise _damaged(self._folder, str(rows[0][0]) if rows else "it says nothing")
-        return True
+        return check_file(self._folder, lambda: self._over(deadline))
 
     def _over(self, deadline: float | None) -> bool:
         return self._stop.is_set() or (deadline is not None and time.monotonic() > deadline)
@@ -84,6 +69,26 @@ class Inspection:
 
     async def _next(self, sql: str, seq: int) -> list[Row]:
         return await self._database.read(lambda tx: tx.rows(sql, (seq, _ROWS)))
+
+
+def check_file(folder: Path, over: Callable[[], bool]) -> bool:
+    """SQLite's own check of the file. `Damaged` when it is, False when it was `over` before the end."""
+    if over():
+        return False
+    uri = f"{(folder / DATABASE).resolve().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as connection:
+        connection.set_progress_handler(over, _OPCODES)
+        try:
+            rows = connection.execute("PRAGMA integrity_check(1)").fetchall()
+        except sqlite3.OperationalError as error:
+            if over():
+                return False
+            raise _damaged(folder, str(error)) from None
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise _damaged(folder, str(error)) from None
+    if rows != [("ok",)]:
+        raise _damaged(folder, str(rows[0][0]) if rows else "it says nothing")
+    return True
 
 
 def _sound(row: Row) -> int:

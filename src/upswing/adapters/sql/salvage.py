@@ -144,8 +144,8 @@ def _is_sound(table: str, columns: list[str], row: Row, done: Salvage) -> bool:
         blob_of(told["body"], told["content_hash"])
     except (Rejected, TypeError, KeyError):
         done.lost[table] += 1
-        if len(done.names) < _NAMES:
-            done.names.add(str(told.get(name)))
+        if len(done.names) < _NAMES and told.get(name) is not None:
+            done.names.add(str(told[name]))
         return False
     return True
 

@@ -1,5 +1,7 @@
 """The controller on twins: whole stories, from a trained model to its end."""
 
+import asyncio
+import contextlib
 from datetime import timedelta
 
 import pytest
@@ -300,6 +302,26 @@ async def test_a_candidate_whose_server_is_dead_goes_back_and_a_common_outage_do
     await ground.pass_time(controller, LOOK, per_look=0)
     assert ground.rollout(name).reason == "backend_dead"
     assert ground.shares == {BASE: 100.0}
+
+
+async def test_a_baseline_that_is_refused_is_asked_for_less_and_less_often(ground):
+    """However often the controller is woken, as it is by every request at a gateway."""
+    asked = []
+
+    async def noted(what):
+        asked.append(what)
+
+    ground.serving.pause, ground.serving.away = noted, {BASE}
+    controller = ground.controller()
+    running = asyncio.create_task(controller.run())
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(1.4):
+            while True:
+                controller.wake()
+                await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert 1 <= asked.count("ensure") <= 3
 
 
 async def test_a_failing_canary_is_noticed_at_a_glance(ground):

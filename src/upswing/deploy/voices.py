@@ -33,7 +33,8 @@ class Voices(Struct):
     def takes(self, key: str, user: str, *, several: bool = False) -> bool:
         """Count one more, or leave it out.
 
-        `key` is empty for a trusted one; `several`: lately other keys have spoken too, if not here.
+        `key` is empty for a trusted one; `several`: lately other keys have spoken too, if not here. Where they are
+        silent it waits for nobody.
         """
         if not key:
             if user not in self.users and len(self.users) < _MOST:
@@ -42,7 +43,7 @@ class Voices(Struct):
             return True
         key = key if key in self.keys or len(self.keys) < _MOST else _OTHERS
         mine = self.keys.setdefault(key, 0)
-        if (several or self.voices > 1) and mine > self._fair(mine) and mine + 1 > self.share:
+        if several and mine > self._fair(mine) and mine + 1 > self.share:
             self.left_out += 1
             return False
         self.keys[key] = mine + 1

@@ -1,6 +1,7 @@
 """The plan changes while requests come: who answers, and is anything dropped?"""
 
 import asyncio
+import random
 
 import msgspec
 import pytest
@@ -200,7 +201,7 @@ async def test_a_wish_that_comes_after_the_draw_changes_neither_model_nor_eviden
             assert "mixed_models" not in about
             assert "withdrawn_model" not in about
             told = msgspec.json.decode(gateway.gateway.tally.written())["rollout-1"]
-            assert (set(told), told[drawn]["requests"]) == ({drawn}, 3)
+            assert (set(told), told[drawn]["requests"]) == ({drawn}, 1)
 
 
 async def test_whom_only_chance_may_give_cannot_be_asked_for():
@@ -256,6 +257,32 @@ async def test_an_episode_counts_one_error_of_its_model():
                     await gateway.chat(headers=[f"X-Episode-Id: {episode}"])
             counts = msgspec.json.decode(gateway.gateway.tally.written())["rollout-1"]["base"]
             assert (counts["requests"], counts["errors"]) == (3, 3)
+
+
+class _Moody(Misbehaving):
+    """Fails whoever asks it to."""
+
+    async def answer(self, request, reader, writer):
+        bad = "fail" in request["body"]["messages"][-1]["content"]
+        return await (self.error_500 if bad else self.well)(request, reader, writer)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_an_episode_counts_one_answer_and_one_error_however_often_it_asks(seed):
+    chance = random.Random(seed)
+    asked = [(chance.randrange(4), chance.random() < 0.3) for _ in range(40)]
+    fared = {episode: [bad for each, bad in asked if each == episode] for episode, _ in asked}
+    errors = sum(any(each) for each in fared.values())
+    answers = sum(not each[0] for each in fared.values())
+    async with _Moody("well") as server:
+        async with started(plan(model("base", server.url))) as gateway:
+            for episode, bad in asked:
+                await gateway.chat(
+                    user("fail" if bad else "go"), headers=[f"X-Episode-Id: {episode}"]
+                )
+            counts = msgspec.json.decode(gateway.gateway.tally.written())["rollout-1"]["base"]
+            assert (counts["requests"], counts["errors"]) == (answers + errors, errors)
+            assert gateway.gateway.tally.models["base"].requests == len(asked)
 
 
 async def test_other_gateways_assignments_are_kept():

@@ -228,13 +228,46 @@ async def test_however_much_one_key_tells_the_others_have_spoken(store):
     assert (await Rollouts(store.database).rewards_after(0, ["m-1"])).several
 
 
-@pytest.mark.parametrize(("days", "several"), [(0, True), (6, True), (8, False)])
+@pytest.mark.parametrize(("days", "several"), [(0, True), (2, True), (4, False)])
 async def test_a_key_that_has_spoken_lately_is_one_of_several(store, days, several):
     row = admitted(key_id="honest", many=True)
     early = {"now": NOW - timedelta(days=days), "stream_seq": None, "announce": False}
-    await store.take(row, door="http", **early)
+    await store.take(row, door="gateway", **early)
     await scored(store, gateway={"key": "k1"})
     assert (await Rollouts(store.database).rewards_after(0, ["m-1"])).several is several
+
+
+@pytest.mark.parametrize("door", ["http", "nats", "sdk"])
+@pytest.mark.parametrize("many", [False, True])
+async def test_what_comes_by_another_door_silences_no_key_of_a_gateway(store, door, many):
+    for _ in range(3):
+        await take(store, admitted(key_id="other", many=many), door=door)
+        await scored(store, gateway={"key": "k1"})
+    seen = await Rollouts(store.database).rewards_after(0, ["m-1"])
+    voices = Voices()
+    assert all(voices.takes(row.key, row.user, several=seen.several) for row in seen.rows)
+    assert (len(seen.rows), voices.left_out) == (3, 0)
+
+
+async def test_a_key_that_fell_silent_caps_what_was_said_beside_it_and_nothing_after(store):
+    def heard(voices, seen):
+        return sum(voices.takes(row.key, row.user, several=seen.several) for row in seen.rows)
+
+    voices = Voices()
+    for key in ("silent", "k1", "k1", "k1"):
+        await scored(store, gateway={"key": key})
+    beside = await Rollouts(store.database).rewards_after(0, ["m-1"])
+    assert heard(voices, beside) < 4
+    await store.database.write(
+        lambda tx: tx.execute(
+            "UPDATE trajectories SET stored_us = stored_us - ?", (4 * 86400 * 10**6,)
+        )
+    )
+    for _ in range(5):
+        await scored(store, gateway={"key": "k1"})
+    after = await Rollouts(store.database).rewards_after(beside.upto, ["m-1"])
+    assert heard(voices, after) == 5
+    assert (await Rollouts(store.database).rewards_after(0, ["m-1"])).several, "seen from then"
 
 
 async def test_practice_and_evaluations_are_nobodys_voice(store):
@@ -250,7 +283,7 @@ async def test_a_trusted_key_that_names_no_user_speaks_for_each_of_its_episodes(
     voices = Voices()
     for row in seen.rows:
         voices.takes(row.key, row.user, several=seen.several)
-    assert (len(voices.users), voices.keys) == (20, {"liar": 1})
+    assert (len(voices.users), voices.keys) == (20, {"liar": 2})
 
 
 @pytest.mark.parametrize(

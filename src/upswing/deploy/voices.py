@@ -1,6 +1,7 @@
 """How often may one key be counted as evidence? No more than 1.5 times as often as the average of all who speak.
 
-Nor more often than all others together. One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
+Nor more often than all others together. Whoever is not ahead of the average is counted always, so that those who speak
+equally often never wait for each other. One key can invent as many users as it likes, and see which model answered it. So where several keys speak, a key
 that may not speak for many users is one voice, however many users it names; each user of a trusted key is one too.
 What comes beyond its share is left out. Whether it is follows from who came when, never from which model it was nor
 from what was earned, so that what is left is as fair a bet as before.
@@ -15,6 +16,8 @@ from upswing.senders import cap_of
 _MOST = 500
 """Users of trusted keys, and other keys, that are told apart: more make nobody's share smaller."""
 _OTHERS = "others"
+_LEAD = 3.0
+"""How far one of two may be ahead: half is all that an equal one has, and chance alone takes it that far."""
 
 
 class Voices(Struct):
@@ -30,7 +33,8 @@ class Voices(Struct):
     def takes(self, key: str, user: str, *, several: bool = False) -> bool:
         """Count one more, or leave it out.
 
-        `key` is empty for a trusted one; `several`: lately other keys have spoken too, if not here.
+        `key` is empty for a trusted one; `several`: lately other keys have spoken too, if not here. Where they are
+        silent it waits for nobody.
         """
         if not key:
             if user not in self.users and len(self.users) < _MOST:
@@ -38,13 +42,18 @@ class Voices(Struct):
             self.counted += 1
             return True
         key = key if key in self.keys or len(self.keys) < _MOST else _OTHERS
-        mine = self.keys.setdefault(key, 0) + 1
-        if (several or self.voices > 1) and mine > max(1.0, self.share):
+        mine = self.keys.setdefault(key, 0)
+        if several and mine > self._fair(mine) and mine + 1 > self.share:
             self.left_out += 1
             return False
-        self.keys[key] = mine
+        self.keys[key] = mine + 1
         self.counted += 1
         return True
+
+    def _fair(self, mine: int) -> float:
+        """How often it may have been counted so far without being ahead."""
+        lead = min(_LEAD, (self.counted - mine) / 4) if self.voices == 2 else 0.0
+        return self.counted / max(2, self.voices) + lead
 
     @property
     def voices(self) -> int:

@@ -107,6 +107,8 @@ class Episode:
     failures: int = 0
     erred: bool = False
     """An error of its model is in the evidence: it has one voice there, however often it asks."""
+    fared_well: bool = False
+    """An answer of its model is in the evidence, once for the same reason."""
     flights: int = 0
     inferences: int = 0
     size: int = 0

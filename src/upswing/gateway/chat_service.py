@@ -176,7 +176,9 @@ class Chat:
             return
         ms = (monotonic() - exchange.begun) * 1000
         evidence = self._is_evidence(exchange)
-        episode.erred = episode.erred or (evidence and exchange.fault is not None)
+        if evidence and outcome != "cancelled":
+            episode.erred |= exchange.fault is not None
+            episode.fared_well |= exchange.fault is None
         self._tally.settled(
             episode.rollout, chosen, outcome, ms, error=exchange.fault is not None,
             fallback=exchange.fell_back, evidence=evidence,
@@ -218,6 +220,8 @@ class Chat:
             return False
         if is_practice(episode.about):
             return False
+        if exchange.fault is None and (episode.fared_well or episode.erred):
+            return False  # once: one client would else hide what fails for all others
         if exchange.fault is not None and not _may_accuse(episode, exchange.fault):
             return False
         table = self._traffic.table

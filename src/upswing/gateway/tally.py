@@ -1,7 +1,8 @@
 """How did each model do, as the gateway saw it? Counts that only rise, by rollout and model.
 
 A request counts for the model that was chosen for its episode, even when the baseline answered in
-its place: a fallback hides nothing. Requests that name their model are nobody's evidence, and so are
+its place: a fallback hides nothing. As evidence an episode counts one answer at most, up to its first error, and that
+error: whoever goes on asking adds nothing. Requests that name their model are nobody's evidence, and so are
 those that did not reach the baseline's server.
 """
 

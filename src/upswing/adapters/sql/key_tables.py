@@ -13,6 +13,12 @@ SPEAKERS = (
     "ALTER TABLE dead ADD COLUMN key_id TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE dead ADD COLUMN many INTEGER NOT NULL DEFAULT 0",
 )
+HERE = f"{SPOKEN} AND door = 'gateway'"
+"""Only what a gateway recorded can be evidence of a rollout."""
+HEARD = (
+    "DROP INDEX trajectories_by_key",
+    f"CREATE INDEX trajectories_by_gateway_key ON trajectories (key_id, seq) WHERE {HERE}",
+)
 KEYS = (
     # API keys that may speak for many users.
     "CREATE TABLE trusted_keys (key_id TEXT PRIMARY KEY)",

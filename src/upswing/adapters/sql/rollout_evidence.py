@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from upswing.adapters.sql.database import Row, Tx, blob, blob_of
-from upswing.adapters.sql.key_tables import OWN_FIRST, SPOKEN
+from upswing.adapters.sql.key_tables import HERE, OWN_FIRST
 from upswing.adapters.sql.store import moment
 from upswing.contracts.typed import json_decoder
 from upswing.errors import Rejected
@@ -32,8 +32,8 @@ _FEEDBACK = (
     "FROM feedback"
 )
 _BEFORE = "SELECT body, user_id, trusted, principal, content_hash, many FROM feedback WHERE seq < ?"
-_LATELY_US = 7 * 24 * 3600 * 1_000_000
-"""How long a key that has spoken is one of those that speak lately."""
+_LATELY_US = 3 * 24 * 3600 * 1_000_000
+"""How long a key that has spoken is one of those that speak lately: over a weekend, and less than a canary may wait."""
 _OURS = "t.evaluation = 0 AND t.practice = 0 AND t.door = 'gateway'"
 _SOUND = f"t.infra_error = 0 AND {_OURS}"
 """A gateway's own subject on the bus: what comes by another door only says that it was one."""
@@ -106,7 +106,7 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
     counts = f"r.revision = 1 AND t.model IN ({marks}) AND {_OURS}"
     sql = (
         f"SELECT r.seq, t.model, CASE WHEN {counts} THEN r.body END, CASE WHEN {counts} THEN t.body END, "
-        "t.agent_type, t.user_id, t.seq, t.content_hash, t.agent_id, t.key_id, t.many, t.infra_error "
+        "t.agent_type, t.user_id, t.seq, t.content_hash, t.agent_id, t.key_id, t.many, t.infra_error, t.stored_us "
         "FROM rewards r LEFT JOIN trajectories t ON t.trajectory_id = r.trajectory_id "
         "WHERE r.seq > ? ORDER BY r.seq LIMIT ?"
     )
@@ -116,7 +116,7 @@ def rewards_after(tx: Tx, seq: int, models: Sequence[str], limit: int) -> Reward
     counted = tuple(each for each in seen if each)
     return Rewards(
         counted, rows[-1][0] if rows else seq, more=len(rows) == limit,
-        several=any(each.key for each in counted) and _several(tx),
+        several=any(each.key for each in counted) and _several(tx, min(row[12] for row in told)),
     )  # fmt: skip
 
 
@@ -146,25 +146,27 @@ def complaints_after(
 
     tx.aside.sound("deploy", "feedback", (*waited, *news), hear)
     upto = news[-1][0] if news else seq
-    several = any(each.key for each in seen) and _several(tx)
+    several = any(each.key for each in seen) and _several(
+        tx, min(row[6] for row in (*waited, *news))
+    )
     return Complaints(tuple(seen), upto, len(news) == limit, tuple(waiting[-MOST_ASIDE:]), several)
 
 
-def _several(tx: Tx) -> bool:
-    """Do several keys speak lately? By days: however much one of them says, the others have spoken.
+def _several(tx: Tx, since_us: int) -> bool:
+    """Have several keys spoken at a gateway lately, as of then? However much one of them says, the others have spoken.
 
-    The index leads from one key to the next, so it costs as many looks as there are keys.
+    What comes by another door is no evidence, so it makes nobody's share smaller. The index leads from one key to the
+    next, so it costs as many looks as there are keys.
     """
-    last = tx.row("SELECT stored_us FROM trajectories ORDER BY seq DESC LIMIT 1")
     row = tx.row(
         "WITH RECURSIVE k (key_id) AS ("
-        f"SELECT MIN(key_id) FROM trajectories WHERE {SPOKEN} UNION ALL "
-        f"SELECT (SELECT MIN(key_id) FROM trajectories WHERE {SPOKEN} AND key_id > k.key_id) "
+        f"SELECT MIN(key_id) FROM trajectories WHERE {HERE} UNION ALL "
+        f"SELECT (SELECT MIN(key_id) FROM trajectories WHERE {HERE} AND key_id > k.key_id) "
         "FROM k WHERE k.key_id IS NOT NULL) "
         "SELECT COUNT(*) FROM k WHERE k.key_id IS NOT NULL AND ("
-        f"SELECT stored_us FROM trajectories WHERE {SPOKEN} AND key_id = k.key_id "
+        f"SELECT stored_us FROM trajectories WHERE {HERE} AND key_id = k.key_id "
         "ORDER BY seq DESC LIMIT 1) > ?",
-        ((last[0] if last else 0) - _LATELY_US,),
+        (since_us - _LATELY_US,),
     )
     return bool(row and row[0] > 1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from upswing.adapters.sql.key_tables import KEYS, SPEAKERS
+from upswing.adapters.sql.key_tables import HEARD, KEYS, SPEAKERS
 from upswing.adapters.sql.learning_columns import LEARNING
 from upswing.adapters.sql.practice_tables import PRACTICE
 from upswing.adapters.sql.rollout_tables import ORIGIN, ROLLOUTS
@@ -344,6 +344,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "UPDATE judged SET first_us = judged_us",
     ),
     SPEAKERS,
+    HEARD,
 )
 
 

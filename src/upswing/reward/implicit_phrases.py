@@ -222,7 +222,7 @@ LANGUAGES: dict[str, Phrases] = {
             "{bu|o} {|hâlâ |hala }{yanlış|hatalı|doğru değil|istediğim değil|olmadı}", "{yanlış|hatalı|olmadı}.", "{|bu |hâlâ |hala |bu hâlâ |bu hala }{çalışmıyor|çalışmadı|doğru değil|yanlış.|hata veriyor}", "{istediğim|sorduğum|demek istediğim} bu değil", "{unuttun|unuttunuz|yanlış anladın|yanlış anladınız|beni anlamadın}",
         ),
         again=("{demek istediğim|onu demedim|bunu demedim|sana {söyledim|dedim}}", "{|lütfen }{tekrar|yeniden|bir daha} {dene|deneyin|yap|yapın|yaz}", "{kod|cevap|sonuç|program|bu kod|bu cevap} {|hâlâ |hala }{yanlış|hatalı|çalışmıyor|doğru değil}", "{|hâlâ |hala |yine }aynı hata", "{|lütfen }{|bunu |cevabını }{düzelt|düzeltin|geri al|geri alın}."),
-        maybe=("{tekrar|yeniden|bir daha}.", "{|lütfen }{|şunu |şu |bu }{_ |}{düzelt|düzeltin}"),
+        maybe=("{tekrar|yeniden|bir daha}.", "{|lütfen }{şunu|şu|bu} {_ |}{düzelt|düzeltin}"),
         no=("hayır", "yok"),
         no_goes_on=("bu", "o", "öyle", "ben", "sen"),
         no_innocent=("{bu kadar|hepsi bu|yeterli|böyle iyi|gerek yok|sorun değil|iyiyim|tamam}", "başka {bir şey|bir şey yok}", "sorun", "önemli değil"),

@@ -333,10 +333,11 @@ _TEXT_FOLLOWS = frozenset({":", _HOLE, _BLOCK})
 
 def _asks_for_thanks(rules: _Rules, answer: str) -> bool:
     """Thanks inside a sentence, or praise in quotation marks: what a user is to say. "Thanks for asking" is none."""
-    tokens = ["\n", *_TOKEN.findall(fold(answer))]
+    signs = ["\n", *_TOKEN.findall(fold(answer))]
+    tokens = ["," if sign in _MARKS else sign for sign in signs]
     place = 1
     while place < len(tokens):
-        before, found = tokens[place - 1], rules.at(tokens, place)
+        before, found = signs[place - 1], rules.at(tokens, place)
         begins = before in _BEGINNINGS
         if not begins and ("thanks" in found or ("praise" in found and before in _MARKS)):
             return True
@@ -345,7 +346,7 @@ def _asks_for_thanks(rules: _Rules, answer: str) -> bool:
 
 
 _BEGINNINGS = frozenset("\n.!?…")
-_MARKS = frozenset("\"'“„«»「『‘`*")
+_MARKS = frozenset("\"'“”„«»「」『』‘’`*")
 
 
 def _opening(rules: _Rules, tokens: Sequence[str]) -> _Opening:
@@ -387,7 +388,7 @@ def _step(rules: _Rules, tokens: Sequence[str], seen: _Opening) -> int | None:
     if "praise" in here:
         seen.praise = seen.praise or here["praise"][1]
         return here["praise"][0]
-    if "lead" in here:
+    if "lead" in here and here["lead"][0] >= here.get("maybe", (0,))[0]:
         seen.led = True
         return here["lead"][0]
     return None

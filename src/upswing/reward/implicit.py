@@ -231,7 +231,7 @@ def _outcome_says(about: Mapping[str, Any]) -> bool:
 
 def user_text(turn: Turn) -> str:
     """What the user writes in a turn; of several messages, the user's last one."""
-    content = turn.observation.content
+    content: Any = turn.observation.content
     messages = content.get("messages") if isinstance(content, Mapping) else None
     if isinstance(messages, list):
         own = (m for m in reversed(messages) if isinstance(m, Mapping) and m.get("role") == "user")

@@ -4,11 +4,13 @@
 |---------------------|-----------------------------------------------------------------|-----------|------------|
 | thanks              | the user's turn after an answer                                 | 0.75      | 0.5 – 0.8  |
 | correction          | the user's turn after an answer                                 | 0.2       | 0.6 – 0.9  |
-| same request again  | the user's turn after the answer to it                          | 0.2       | 0.6        |
+| same request again  | the user's turn after the answer to it, word by word the same   | 0.2       | 0.6        |
 | abandoned           | a cancelled request, or a reset, after which no turn came       | 0.0       | 0.6, 0.5   |
 
 The user's last signal is their opinion, as with spoken feedback: 0.5 + confidence × (counts as − 0.5). A turn
 that rules cannot tell (`undecided`) makes thanks before it doubtful; a judge decides it where one is configured.
+
+What is read is bounded, whatever is sent: the last `TURNS` turns of the user, and of each text its two ends.
 
 Nobody is taken to have left because time passed: the end of an idle episode says nothing. A request that comes
 three times and more is how a program speaks, and no complaint. Each signal counts once: the one that decides
@@ -19,9 +21,8 @@ already is none here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from msgspec import UnsetType
@@ -30,7 +31,7 @@ from upswing.contracts import Trajectory, Turn
 from upswing.contracts.reward import Component
 from upswing.contracts.steps import number
 from upswing.dataset.outcome import read_outcome
-from upswing.reward.implicit_text import SignalKind, read_text, request_of
+from upswing.reward.implicit_text import UNDECIDED, SignalKind, TextReading, read_text, request_of
 
 VOTES = {
     SignalKind.THANKS: 0.75,
@@ -44,6 +45,10 @@ COMPLAINTS = frozenset({SignalKind.CORRECTION, SignalKind.REPEAT})
 _REPEATED, _CANCELLED, _RESET = 0.6, 0.6, 0.5
 _TEMPLATE = 3
 """So many times the same, and a program asks."""
+TURNS = 50
+"""Turns of the user that are read: the last ones."""
+MESSAGE, ANSWER = 4_000, 8_000
+"""Characters that are read of a user's message and of an answer."""
 _LEFT = frozenset({"abandoned", "aborted", "cancelled", "canceled"})
 
 
@@ -131,58 +136,75 @@ def shown_in(component: Component) -> ImplicitSignals:
     return SILENT if isinstance(data, UnsetType) else from_raw(data.get("implicit"))
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A turn of the user, and what it may be about: all that is read of them."""
+
+    turn_id: int
+    text: str
+    answer: str
+    answered: bool
+    """The turn before ended in an answer."""
+    asked: str
+    """What the user wrote before that."""
+
+
+def exchanges(trajectory: Trajectory) -> list[Exchange]:
+    """The last turns in which the user says something new, in their order."""
+    turns, found = trajectory.turns, list[Exchange]()
+    places = [at for at, turn in enumerate(turns) if turn.observation.type == "user_message"]
+    recent = places[-TURNS - 1 :]
+    asked = ""
+    if recent and recent[0] == 0:
+        asked, recent = user_text(turns[0]), recent[1:]
+    elif len(recent) > TURNS:
+        asked, recent = user_text(turns[recent[0]]), recent[1:]
+    else:
+        asked = _clipped([str(trajectory.task_context.get("instructions") or "")], MESSAGE)
+    for at in recent:
+        before, text = turns[at - 1], user_text(turns[at])
+        answered = before.action.type == "response"
+        # the recorder shows the same message with every step
+        if text and (answered or text != asked):
+            answer = answer_text(before)
+            found.append(Exchange(turns[at].turn_id, text, answer, answered, asked))
+        asked = text or asked
+    return found
+
+
 def implicit_signals(trajectory: Trajectory) -> ImplicitSignals:
     """What the user's turns show, and how it ended."""
     found: list[ImplicitSignal] = []
     undecided: int | None = None
-    requests: Mapping[str, tuple[int, int]] | None = None
-    for before, turn in pairwise(trajectory.turns):
-        if turn.observation.type != "user_message":
-            continue
-        text, answer = user_text(turn), before.action.type == "response"
-        if not text or (not answer and text == user_text(before)):
-            continue  # the recorder shows the same message with every step
-        reading = read_text(text, answer_text(before))
-        if requests is None and reading.kind is None and answer:
-            requests = _requests(trajectory)
-        if reading.kind is None and answer and _asks_again(text, requests or {}, turn):
-            found.append(ImplicitSignal(SignalKind.REPEAT, _REPEATED, turn.turn_id))
-            undecided = None
-        elif reading.kind is not None:
+    read = exchanges(trajectory)
+    counts = Counter(request_of(text) for text in [*(e.text for e in read), *(e.asked for e in read[:1])])  # fmt: skip
+    for each in read:
+        reading = read_text(each.text, each.answer)
+        if reading.kind is None and each.answered:
+            reading = _asked_again(each, counts) or reading
+        if reading.kind is not None:
             found.append(
-                ImplicitSignal(reading.kind, reading.confidence, turn.turn_id, reading.language)
+                ImplicitSignal(reading.kind, reading.confidence, each.turn_id, reading.language)
             )
             undecided = None
         elif reading.undecided:
-            undecided = turn.turn_id
+            undecided = each.turn_id
     if left := _abandoned(trajectory, found):
         found.append(left)
         undecided = None
     return ImplicitSignals(tuple(found), undecided)
 
 
-def _requests(trajectory: Trajectory) -> dict[str, tuple[int, int]]:
-    """Each thing that was asked for: in which turn first, and how often in all."""
-    users = [t for t in trajectory.turns if t.observation.type == "user_message"]
-    asked = [(request_of(user_text(turn)), turn.turn_id) for turn in users]
-    counts = Counter(request for request, _ in asked)
-    found = {request: (turn_id, counts[request]) for request, turn_id in reversed(asked) if request}
-    task = request_of(str(trajectory.task_context.get("instructions") or ""))
-    if task:
-        found[task] = (0, counts[task])
-    return found
-
-
-def _asks_again(text: str, requests: Mapping[str, tuple[int, int]], turn: Turn) -> bool:
-    """Is it, or does it hold, what was asked for before?"""
-    request = request_of(text)
-    if not request:
-        return False
-    first, count = requests.get(request, (turn.turn_id, 1))
-    if first < turn.turn_id:
-        return count < _TEMPLATE
-    earlier = [each for each, (when, _) in requests.items() if when < turn.turn_id]
-    return any(each in request and len(request) <= 2 * len(each) for each in earlier)
+def _asked_again(each: Exchange, counts: Mapping[str, int]) -> TextReading | None:
+    """Is it what was just answered? The same with more words may be another request: undecided."""
+    request, asked = request_of(each.text), request_of(each.asked)
+    if not request or not asked or len(request) > 2 * len(asked):
+        return None
+    if request == asked:
+        again = TextReading(SignalKind.REPEAT, _REPEATED)
+        return again if counts[request] < _TEMPLATE else None
+    longer = request.startswith(f"{asked} ") or request.endswith(f" {asked}")
+    return UNDECIDED if longer else None
 
 
 def _abandoned(trajectory: Trajectory, found: list[ImplicitSignal]) -> ImplicitSignal | None:
@@ -208,26 +230,36 @@ def _outcome_says(about: Mapping[str, Any]) -> bool:
 
 
 def user_text(turn: Turn) -> str:
-    """What the user writes in a turn; of several messages, what users write in them."""
-    return _text(turn.observation.content)
+    """What the user writes in a turn; of several messages, the user's last one."""
+    content: Any = turn.observation.content
+    messages = content.get("messages") if isinstance(content, Mapping) else None
+    if isinstance(messages, list):
+        own = (m for m in reversed(messages) if isinstance(m, Mapping) and m.get("role") == "user")
+        content = next(own, {}).get("content")
+    return _clipped(_texts(content), MESSAGE)
 
 
 def answer_text(turn: Turn) -> str:
     """What the agent answered."""
     said, output = turn.action.raw_response, turn.result.output
-    return said if isinstance(said, str) else output if isinstance(output, str) else ""
+    text = said if isinstance(said, str) else output if isinstance(output, str) else ""
+    return _clipped([text], ANSWER)
 
 
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content[:10_000]
-    if not isinstance(content, Mapping):
-        return ""
-    if isinstance(messages := content.get("messages"), list):
-        own = [m for m in messages if isinstance(m, Mapping) and m.get("role") == "user"]
-        return "\n".join(filter(None, (_text(message.get("content")) for message in own[-1:])))
-    if isinstance(parts := content.get("parts"), list):
-        texts = [p.get("text") for p in parts if isinstance(p, Mapping)]
-        return "".join(text for text in texts if isinstance(text, str))[:10_000]
-    told = next((content[k] for k in ("text", "message", "content") if k in content), "")
-    return told[:10_000] if isinstance(told, str) else ""
+def _texts(content: Any) -> Iterable[str]:
+    """The pieces of one message, in the shapes that clients send."""
+    if isinstance(content, Mapping):
+        keys = (key for key in ("parts", "text", "message", "content") if key in content)
+        content = content.get(next(keys, ""))
+    pieces = content if isinstance(content, list) else [content]
+    texts = (piece.get("text") if isinstance(piece, Mapping) else piece for piece in pieces)
+    return (text for text in texts if isinstance(text, str))
+
+
+def _clipped(texts: Iterable[str], limit: int) -> str:
+    """Both ends of a long text: an opinion stands at the one, what is to be done with it at the other."""
+    text = "".join(texts)
+    if len(text) <= limit:
+        return text
+    end = limit // 4
+    return f"{text[: limit - end - 1]}\n{text[-end:]}"

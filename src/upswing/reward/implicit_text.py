@@ -7,11 +7,17 @@ A message is read from its beginning, word by word, until it turns to something 
 | "that is wrong", "it still fails", "you forgot"       | a correction                 | 0.9        |
 | "I meant", "try again"                                | a correction                 | 0.7        |
 | "no, …", where nothing was asked and nothing declined | a correction                 | 0.7        |
+| "no, …" with more words, after a question             | undecided                    |            |
+| "the total is wrong", "again!", "I asked for"         | undecided                    |            |
 | thanks, and nothing else                              | thanks                       | 0.8        |
 | thanks, and the next request                          | thanks                       | 0.6        |
 | praise, and nothing else                              | thanks                       | 0.5        |
 | thanks or praise, then "but", trouble or mockery      | undecided                    |            |
 | thanks at the head of a long text, perhaps a letter   | undecided                    |            |
+
+What is followed by a text to work on (a colon, a quotation, lines of code, "translate", "summarise") is undecided:
+it may be that text's beginning. So is what the answer has too: it may be quoted, and it may be what the answer
+proposed to say. Thanks that the answer asked for say nothing.
 
 In front of a correction may stand what softens it ("thanks, but", "hm, sorry"): it costs 0.1. Code, quotations
 and lines of the assistant's answer are nobody's opinion: whole lines of them are passed over, and a sentence that
@@ -27,7 +33,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 
-from upswing.reward.implicit_phrases import GO_ON, LANGUAGES, Phrases
+from upswing.reward.implicit_phrases import GO_ON, LANGUAGES, PARTICLES, WITHOUT_SPACES, Phrases
 
 LONGEST = 240
 """Characters of a message that are read: an opinion stands at its beginning."""
@@ -40,7 +46,8 @@ _LETTER = 160
 """Characters behind thanks beyond which it may be a letter that somebody pasted."""
 _COPIED = 20
 """Characters from which on a line that the answer has too is a quotation."""
-_HOLE = "\ufffc"
+_HOLE, _CODE, _BLOCK = "\ufffc", "\ufffb", "\ufffa"
+"""What stands for a quotation, for a name in code or an address, and for lines of others."""
 _SURE, _LIKELY, _POLITE, _PRAISED, _SOFTENED = 0.9, 0.7, 0.6, 0.5, 0.1
 _THANKED = 0.8
 
@@ -48,7 +55,7 @@ _FOREIGN_LINES = re.compile(
     r"```.*?(?:```[ \t]*\n?|\Z)|~~~.*?(?:~~~[ \t]*\n?|\Z)|^(?:[ \t]*[>|]| {4,}|\t)[^\n]*(?:\n|\Z)",
     re.DOTALL | re.MULTILINE,
 )
-"""Code and quoted lines: what stands below them is the writer's again."""
+"""Code and quoted lines: at the head of a message what stands below them is the writer's again."""
 _QUOTED = re.compile(
     r"`[^`\n]+`|\"[^\"\n]+\"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|»[^«\n]+«|「[^」\n]+」|『[^』\n]+』"
     r"|(?<!\w)[‘'][^'’\n]+['’](?!\w)|https?://\S+"
@@ -161,9 +168,12 @@ class _Rules:
                 reached += [each.next[_WILD] for each in nodes if _WILD in each.next]
             nodes, at = reached, at + 1
             for row, lang, alone in (each for node in nodes for each in node.ends):
-                if not alone or at == len(tokens) or tokens[at] in _STOPS or _is_emoji(tokens[at]):
-                    end, langs = found.get(row, (at, ()))
-                    found[row] = (at, (*langs, lang) if end == at else (lang,))
+                over = not alone or _is_over(tokens, at, lang)
+                inside = row in _COMPLAINING and lang in WITHOUT_SPACES
+                if over or inside:
+                    name = row if over else "maybe"
+                    end, langs = found.get(name, (at, ()))
+                    found[name] = (at, (*langs, lang) if end == at else (lang,))
         return found
 
     def follows(self, tokens: Sequence[str], at: int, row: str, langs: Sequence[str]) -> bool:
@@ -176,11 +186,19 @@ _DENSE = "\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9d"
 """Letters of scripts without spaces: each is a token."""
 _TOKEN = re.compile(f"\\n|[{_DENSE}]|(?:[^\\W{_DENSE}]|_)+(?:'[^\\W{_DENSE}]+)*|\\S")
 _STOPS = frozenset(",.;:!?…)-–—\n~")
+_COMPLAINING = frozenset({"wrong", "again"})
 _PAUSES = frozenset(",;!….–—\n")
 
 
 def _is_emoji(sign: str) -> bool:
     return "\u2600" <= sign <= "\u27bf" or sign >= "\U0001f000" or sign == "\ufe0f"
+
+
+def _is_over(tokens: Sequence[str], at: int, lang: str) -> bool:
+    """Does nothing go on here? Where words are not separated, a particle may end the sentence."""
+    while lang in WITHOUT_SPACES and at < len(tokens) and tokens[at] in PARTICLES:
+        at += 1
+    return at == len(tokens) or tokens[at] in _STOPS or _is_emoji(tokens[at])
 
 
 def _is_pause(token: str) -> bool:
@@ -206,16 +224,36 @@ def own_words(text: str, answer: str = "") -> str:
     >>> own_words("> No, that is wrong.\nWhat does it mean?")
     'What does it mean?'
     """
-    if answer:
-        text = "\n".join(line for line in text.split("\n") if not _is_copied(line, answer))
+    return _without_quotations(_without_copies(text, _sentences(answer)))
+
+
+def _without_quotations(text: str) -> str:
+    """Signs stand for what is quoted, but for lines at the head."""
     if not _MAYBE_STRANGE.search(text):
         return text
-    return _QUOTED.sub(_HOLE, _FOREIGN_LINES.sub("", text))
+    own = _FOREIGN_LINES.sub(f"{_BLOCK}\n", text).lstrip(f"{_BLOCK} \n")
+    return _QUOTED.sub(lambda found: _CODE if found[0][0] in "`h" else _HOLE, own[: 2 * LONGEST])
 
 
-def _is_copied(line: str, answer: str) -> bool:
+def _without_copies(text: str, sentences: frozenset[str]) -> str:
+    if not sentences:
+        return text
+    return "\n".join(line for line in text.split("\n") if not _is_copied(line, sentences))
+
+
+def _sentences(text: str) -> frozenset[str]:
+    """A text's sentences, as they compare: each search for a copied line is one look-up."""
+    return frozenset(filter(None, (each.strip(_FRAME) for each in _ENDS.split(text))))
+
+
+_ENDS = re.compile("[\n.!?:。！？：…]+")
+_FRAME = " \t\r*_#>-–•\"'“”„«»「」()[]`"
+
+
+def _is_copied(line: str, sentences: frozenset[str]) -> bool:
     line = line.strip()
-    return len(line) >= (_COPIED if line.isascii() else _COPIED // 2) and line in answer
+    long_enough = len(line) >= (_COPIED if line.isascii() else _COPIED // 2)
+    return long_enough and _sentences(line) <= sentences
 
 
 @dataclass(slots=True)
@@ -243,23 +281,72 @@ def read_text(text: str, answer: str = "") -> TextReading:
     >>> read_text("No problem, go on."), read_text("Great, thanks for nothing.").undecided
     (TextReading(kind=None, confidence=0.0, language='', undecided=False), True)
     """
-    first = text[:LONGEST].lstrip("\n").split("\n", 1)
-    foreign = len(first) > 1 and (first[0][:1] in _MARGINS or _is_copied(first[0], answer))
-    if not foreign and not _rules().begin(text):
+    begins = _rules().begin(text)
+    head = text[:_GLANCE].lstrip("\n")[:1] in _MARGINS
+    if not begins and not head and "\n" not in text.strip():
         return NOTHING
-    own = own_words(text[: _QUOTING if foreign else LONGEST], answer).strip()
-    tokens = _TOKEN.findall(fold(own[:LONGEST]))
-    seen = _opening(_rules(), tokens)
+    sentences = _sentences(answer)
+    own = _without_copies(text[:_QUOTING], sentences)
+    read = _read(own, text, answer)
+    copied = len(own) < len(text[:_QUOTING])
+    if copied and read == NOTHING and begins and _read(text, text, answer) != NOTHING:
+        return UNDECIDED
+    return read
+
+
+def _read(written: str, text: str, answer: str) -> TextReading:
+    """What this part of a message says."""
+    own = _without_quotations(written[:_QUOTING]).strip()
+    rules, tokens = _rules(), _TOKEN.findall(fold(own[:LONGEST]))
+    seen = _opening(rules, tokens)
     softened = _SOFTENED if seen.thanks or seen.praise else 0.0
-    for row, sure in (("wrong", _SURE), ("again", _LIKELY)):
+    read = NOTHING
+    for row, sure in (("again", _LIKELY), ("wrong", _SURE)):
         if row in seen.here:
             confidence = round(sure - softened, 6)
-            return TextReading(SignalKind.CORRECTION, confidence, seen.here[row][1][0])
-    if seen.no:
-        return _contradiction(seen, answer)
-    if seen.thanks or seen.praise:
-        return _gratitude(_rules(), seen, tokens)
-    return _gesture(tokens)
+            read = TextReading(SignalKind.CORRECTION, confidence, seen.here[row][1][0])
+    if read == NOTHING:
+        if seen.no:
+            read = _contradiction(seen, answer, more=seen.at < len(tokens))
+        elif seen.thanks or seen.praise:
+            read = _gratitude(rules, seen, tokens)
+        else:
+            read = UNDECIDED if "maybe" in seen.here else _gesture(tokens)
+    if read.kind is not None and _is_worked_on(rules, tokens, text):
+        return UNDECIDED
+    if read.kind is SignalKind.THANKS and _asks_for_thanks(rules, answer):
+        return NOTHING
+    return read
+
+
+def _is_worked_on(rules: _Rules, tokens: Sequence[str], text: str) -> bool:
+    """Is it the beginning of a text that something is to be done with? That is said at either end."""
+    if not _TEXT_FOLLOWS.isdisjoint(tokens):
+        return True
+    end = _TOKEN.findall(fold(text[-LONGEST:])) if len(text) > LONGEST else []
+    both = [*tokens, "\n", *end]
+    return any("text_work" in rules.at(both, place) for place in range(len(both)))
+
+
+_TEXT_FOLLOWS = frozenset({":", _HOLE, _BLOCK})
+
+
+def _asks_for_thanks(rules: _Rules, answer: str) -> bool:
+    """Thanks inside a sentence, or praise in quotation marks: what a user is to say. "Thanks for asking" is none."""
+    signs = ["\n", *_TOKEN.findall(fold(answer))]
+    tokens = ["," if sign in _MARKS else sign for sign in signs]
+    place = 1
+    while place < len(tokens):
+        before, found = signs[place - 1], rules.at(tokens, place)
+        begins = before in _BEGINNINGS
+        if not begins and ("thanks" in found or ("praise" in found and before in _MARKS)):
+            return True
+        place = found["thanks"][0] if begins and "thanks" in found else place + 1
+    return False
+
+
+_BEGINNINGS = frozenset("\n.!?…")
+_MARKS = frozenset("\"'“”„«»「」『』‘’`*")
 
 
 def _opening(rules: _Rules, tokens: Sequence[str]) -> _Opening:
@@ -301,7 +388,7 @@ def _step(rules: _Rules, tokens: Sequence[str], seen: _Opening) -> int | None:
     if "praise" in here:
         seen.praise = seen.praise or here["praise"][1]
         return here["praise"][0]
-    if "lead" in here:
+    if "lead" in here and here["lead"][0] >= here.get("maybe", (0,))[0]:
         seen.led = True
         return here["lead"][0]
     return None
@@ -325,22 +412,24 @@ def _contradicts(rules: _Rules, tokens: Sequence[str], end: int, langs: Sequence
     return rules.follows(tokens, end, "no_goes_on", langs)
 
 
-def _contradiction(seen: _Opening, answer: str) -> TextReading:
-    """A "no" without more: an answer to a question and a polite refusal contradict nothing."""
+def _contradiction(seen: _Opening, answer: str, *, more: bool) -> TextReading:
+    """A polite refusal contradicts nothing, nor does a "no" to a question; with more words, nobody can tell."""
     asked = _QUESTION.search(answer[-400:].rstrip()) is not None
-    if asked or seen.polite or seen.thanks or seen.praise:
+    if seen.polite or seen.thanks or seen.praise:
         return NOTHING
+    if asked:
+        return UNDECIDED if more else NOTHING
     return TextReading(SignalKind.CORRECTION, _LIKELY, seen.no[0])
 
 
 def _gratitude(rules: _Rules, seen: _Opening, tokens: Sequence[str]) -> TextReading:
     rest = tokens[seen.at :]
-    trouble = seen.contrast or _is_troubled(rules, rest)
+    trouble = seen.contrast or "maybe" in seen.here or _is_troubled(rules, rest)
     if not seen.thanks:
         if not rest:
             return TextReading(SignalKind.THANKS, _PRAISED, seen.praise[0])
         return UNDECIDED if trouble else NOTHING
-    if trouble or sum(map(len, rest)) > _LETTER or rest[:1] == [_HOLE]:
+    if trouble or sum(map(len, rest)) > _LETTER or rest[:1] == [_CODE]:
         return UNDECIDED
     return TextReading(SignalKind.THANKS, _POLITE if rest else _THANKED, seen.thanks[0])
 
@@ -365,7 +454,9 @@ def request_of(text: str) -> str:
     >>> request_of("Sort the LIST!") == request_of("sort the list"), request_of("Go on.")
     (True, '')
     """
-    words = text[:_REQUEST].casefold().split()
+    if len(text) >= _REQUEST:
+        return ""
+    words = text.casefold().split()
     plain = " ".join(words).strip(" .,;:!?…。！？")
     long_enough = (len(words) >= 2 and len(plain) >= 8) or (len(plain) >= 5 and not plain.isascii())
     return plain if long_enough and (len(plain) > _GLANCE or fold(plain) not in GO_ON) else ""

@@ -98,7 +98,7 @@ def test_subtasks_count_before_the_last_turn(subtasks, score, place):
         ("No, that is not it", True),
         ("that's not what I asked for", True),
         ("Wrong. Look at the tests.", True),
-        ("Again please", True),
+        ("Again please", False),
         ("try again", True),
         ("still fails", True),
         ("It doesn't work", True),

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upswing.reward.implicit_phrases import LANGUAGES, WITHOUT_SPACES
-from upswing.reward.implicit_text import SignalKind, own_words, read_text, request_of, spellings
+from upswing.reward.implicit_text import (
+    NOTHING,
+    SignalKind,
+    own_words,
+    read_text,
+    request_of,
+    spellings,
+)
 
 THANKS, CORRECTION = SignalKind.THANKS, SignalKind.CORRECTION
 MOST = 60
@@ -151,6 +158,76 @@ def test_below_what_it_quotes_a_message_is_its_writers_own(lang):
             assert read.kind is CORRECTION, (quoted, phrase)
 
 
+TEXTS = {
+    "en": "Translate it to French", "de": "Übersetze das ins Englische", "fr": "Traduis en anglais", "es": "Traduce al inglés",
+    "pt": "Traduza para o inglês", "it": "Traduci in inglese", "ru": "Переведи на английский", "tr": "İngilizceye çevir",
+    "zh": "请翻译成英语", "ja": "英語に翻訳してください",
+}  # fmt: skip
+"""What makes of the words before it a text to work on."""
+
+
+@languages
+@pytest.mark.parametrize("row", ["wrong", "again", "thanks", "maybe"])
+def test_the_beginning_of_a_text_to_work_on_is_nobodys_opinion(lang, row):
+    filler = f"{TAILS[lang]}{stop(lang)} " * 30
+    forms = [
+        lambda p: f"{p}{stop(lang)}\n{TEXTS[lang]}",
+        lambda p: f"{p}{stop(lang)} {filler}\n{TEXTS[lang]}",
+        lambda p: f"{p}: {TAILS[lang]}",
+        lambda p: f"{p}\n```\n{TAILS[lang]}\n```",
+        lambda p: f'{p}, "{TAILS[lang]}"',
+    ]
+    assert not list(misread(lang, [row], forms, lambda r: r.kind is None))
+
+
+@languages
+def test_what_may_be_about_something_else_is_left_undecided(lang):
+    forms = [lambda p: p, lambda p: p.capitalize() + stop(lang) + " " + TAILS[lang]]
+    rows = [phrase for each in LANGUAGES.values() for phrase in (*each.wrong, *each.again)]
+    alone = {way.capitalize() for phrase in rows for way in spellings(phrase)}
+    wrong = misread(lang, ["maybe"], forms, lambda r: r.kind is None and r.undecided)
+    wrong = [m for m, _ in wrong if m.split(stop(lang))[0].capitalize() not in alone]
+    assert not wrong, wrong[:10]
+
+
+@pytest.mark.parametrize("lang", sorted(WITHOUT_SPACES))
+def test_inside_a_longer_word_a_complaint_is_undecided(lang):
+    phrases = [phrase for phrase in LANGUAGES[lang].wrong if phrase.endswith(".")]
+    assert phrases
+    for way in (way for phrase in phrases for way in spellings(phrase)):
+        read = read_text(f"{way}色書{TAILS[lang]}")
+        assert (read.kind, read.undecided) == (None, True), way
+        assert read_text(f"{way}{'吧' if lang == 'zh' else 'よね'}").kind is CORRECTION, way
+
+
+@languages
+def test_an_answer_cannot_silence_a_complaint(lang):
+    """After a question, or where the answer has the same words, it is for a judge to read."""
+    for no in ways(lang, "no"):
+        for asking in ("It is Lyon. Anything else?", "Lyon. 続けますか？"):
+            assert read_text(joined(lang, no, TAILS[lang]), asking).undecided, no
+            assert read_text(no, asking) == NOTHING
+    for phrase in ways(lang, "wrong")[:15]:
+        message = joined(lang, phrase, TAILS[lang])
+        for answer in (
+            f"Done.\n{message}",
+            f"Done. (You can reply: {message})",
+            f'Say "{message}"',
+        ):
+            for said in (message, f"{message}\n{NEXT[lang]}"):
+                assert read_text(said, answer) != NOTHING, (said, answer)
+            assert read_text(f"{message}\n\n{phrase}", answer).kind is CORRECTION
+
+
+@languages
+def test_thanks_that_the_answer_asks_for_say_nothing(lang):
+    for thanks in ways(lang, "thanks"):
+        for answer in (f"a, b (say '{thanks}' to see the rest)", f"Reply with {thanks}.", f"Go on: „{thanks}“"):  # fmt: skip
+            assert read_text(thanks, answer) == NOTHING, (thanks, answer)
+        polite = f"{thanks}{stop(lang)} {TAILS[lang]}"
+        assert read_text(thanks, polite) != NOTHING, polite
+
+
 INNOCENT = [
     "No problem, take your time", "No worries, go on", "No one has seen it", "No need to hurry", "No. 5 is the one that I want",
     "no: 5", "Nobody asked for it", "Notice the new file", "Not a problem at all", "No further questions", "Nothing else for now",
@@ -163,6 +240,8 @@ INNOCENT = [
     "Nein-Stimmen zählen", "Kein Problem", "Falsche Zeilen löschen", "Merci de trier la liste", "Gracias a tu ayuda funciona", "Nonna's recipe",
     "Нет проблем", "Спасибо, что спросил", "不同的颜色", "不要用红色", "没有问题的行", "谢谢信怎么写", "いやし系の音楽", "違いを説明して", "Yok sayılan satırlar",
     "Ma che cos'è questo?", "Nothing", "Note: wrong = True", "wrong_answers = 3", "no_proxy=localhost", "Grazie a te funziona", "Senza errori",
+    "Please correct this sentence: He go to school.", "Please fix this code: def f(: pass", "Bitte korrigiere diesen Text: Er gehen", "Undo this commit",
+    "Annulla l'ordine 5", "Отмени заказ 5", "Recommence à compter à partir de 5", "Still not tired. Tell me another joke!", "Todavía no tengo hambre",
 ]  # fmt: skip
 
 
@@ -179,6 +258,10 @@ def test_innocent_sentences_say_nothing(message):
         "Perfect, it crashes /s", "Thanks, but could you make it shorter?", "Danke, aber kürzer wäre besser", "Merci pour rien",
         "Thank you for your letter of 5 May. " + "We have read it with great interest and would like to come back to you. " * 4,
         "Brilliant. You deleted my file.", "谢谢，全删了", "すごい、全部消えました",
+        "Corrige ce texte : il vont bien.", "Corrige este texto: ellos va.", "Correggi questa frase: io andare.", "исправь ошибки в этом тексте: он идут",
+        "不对称加密和对称加密的区别是什么？", "没用过Python，怎么开始学？", "違う色でもう一枚描いてください", "The printer is not working. Who do I call?",
+        "I asked for a raise yesterday. Write a follow-up email.", "Again!", "Noch mal!", "You missed a call. translate to French",
+        "Thank you for your order of 12 May. Translate to German.", "Thanks. Again!", "It is not right to steal. Translate to French.",
     ],
 )  # fmt: skip
 def test_what_may_be_meant_bitterly_is_left_undecided(message):

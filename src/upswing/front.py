@@ -74,7 +74,8 @@ class Front:
         if isinstance(found, Response):
             return _told(found)
         keyed = self.app.open or found.principal is not None
-        return Admitted(found.route.max_body, keyed, found)
+        owner = found.principal.key_id if found.principal else ""
+        return Admitted(found.route.max_body, keyed, found, owner if keyed else None)
 
     def take(self, connection: Connection, request: Wanted) -> None:
         task = begin(self._answer(connection, request), name="answer")

@@ -243,6 +243,7 @@ class Loop:
         """Our own keys, as `secrets.json` and the environment say them now; those that were revoked are made anew."""
         at, given = self._clock(), self._surroundings.api_key
         await self.keys.load()
+        await self.keys.write_down_revoked()
         wanted = {"gateway_loop_key"} | ({"key"} if not given else set())
         if dead := sorted(name for name in wanted if self.keys.was_revoked(secret[name])):
             secret = renew_secrets(self.folder, dead)

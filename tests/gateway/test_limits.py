@@ -91,7 +91,7 @@ async def test_that_too_many_wait_for_a_server_is_evidence_against_nobody():
 async def test_too_many_uploads_at_once_are_refused():
     async with Scripted() as server:
         made = plan(model("base", server.url))
-        async with started(made, limits=Limits(uploads_bytes=3000)) as gateway:
+        async with started(made, limits=Limits(uploads_bytes=6000)) as gateway:
             _, slow = await connect(gateway)
             whole = request({**CHAT, "pad": "x" * 2000})
             slow.write(whole[:-5])

@@ -15,17 +15,17 @@ from upswing.gateway.limits import Limits
 from upswing.http.app import JSON, Route, answer
 from upswing.http1.limits import PortLimits
 
-KEY = "sk-doors-0123456789abcdef"
+KEY, OTHER = "sk-doors-0123456789abcdef", "sk-doors-fedcba9876543210"
 CHAT = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
 KINDS = ("loop", "gateway")
 
 
 class Keys:
-    """Knows one key."""
+    """Knows two keys."""
 
     def find(self, key):
-        known = SimpleNamespace(key_id="k", scope="agent", revoked=None)
-        return known if key == KEY else None
+        known = SimpleNamespace(key_id=key, scope="agent", revoked=None)
+        return known if key in {KEY, OTHER} else None
 
 
 @contextlib.asynccontextmanager
@@ -65,7 +65,9 @@ async def _gateway(limits):
     made = Limits(**limits)
     async with (
         Scripted() as server,
-        started(plan(model("base", server.url)), limits=made, keys={KEY: "ann"}) as handle,
+        started(
+            plan(model("base", server.url)), limits=made, keys={KEY: "ann", OTHER: "bob"}
+        ) as handle,
     ):
         yield handle.url, "/v1/chat/completions", handle.gateway.port
 

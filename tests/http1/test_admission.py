@@ -12,6 +12,7 @@ from tests.http1.ports import (
     CHAT,
     KEY,
     KINDS,
+    OTHER,
     asked,
     connected,
     ended,
@@ -63,7 +64,7 @@ async def test_keyless_connections_that_declare_much_leave_room_for_the_others(k
 
 @both
 async def test_declared_bytes_are_reserved_before_they_come(kind):
-    async with opened(kind, uploads_bytes=100_000, body_bytes=90_000) as door:
+    async with opened(kind, uploads_bytes=200_000, body_bytes=90_000) as door:
         async with connected(door) as (_, slow):
             slow.write(head(door, size=80_000))
             await until(lambda: door.port.uploads.reserved == 80_000, 20)
@@ -75,6 +76,22 @@ async def test_declared_bytes_are_reserved_before_they_come(kind):
                 assert await status(reader) == 200
         await until(lambda: door.port.uploads.reserved == 0, 20)
         assert await asked(door, whole(door, body=CHAT + b" " * 30_000)) == [200]
+
+
+@both
+@pytest.mark.parametrize("sizes", [[600_000] * 8, [60_000] * 40, [600_000] * 8 + [60_000] * 40])
+async def test_one_key_that_declares_all_it_may_leaves_room_for_another(kind, sizes):
+    async with (
+        opened(kind, uploads_bytes=4_000_000, body_bytes=700_000) as door,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        for size in sizes:
+            reader, writer = await stack.enter_async_context(connected(door))
+            writer.write(head(door, "Expect: 100-continue", size=size))
+            assert (await asyncio.wait_for(reader.readline(), 30)).split()[1] in {b"100", b"429"}
+        assert door.port.uploads.reserved > 1_000_000
+        large = CHAT + b" " * 600_000
+        assert await asked(door, whole(door, key=OTHER), whole(door, body=large, key=OTHER)) == [200, 200]  # fmt: skip
 
 
 @both

@@ -97,25 +97,36 @@ def test_a_body_has_the_time_that_it_earns():
     assert crowd.overdue(31.0) == [one]
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 400_000), st.booleans()), max_size=60),
-    st.integers(1024, 2_000_000),
+BODIES = st.lists(
+    st.tuples(st.integers(0, 400_000), st.sampled_from([None, "a", "b", "c"])), max_size=60
 )
+
+
+@given(BODIES, st.integers(1024, 2_000_000))
 def test_reserved_bytes_never_pass_the_total_and_come_back(bodies, total):
     budget, taken = Budget(total), []
-    for size, keyed in bodies:
-        if budget.reserve(size, keyed=keyed):
-            taken.append((size, keyed))
+    for size, owner in bodies:
+        if budget.reserve(size, owner):
+            taken.append((size, owner))
         assert budget.reserved == sum(size for size, _ in taken) <= total
-        assert budget.keyless == sum(size for size, keyed in taken if not keyed) <= total // 16
-    for size, keyed in taken:
-        budget.release(size, keyed=keyed)
-    assert (budget.reserved, budget.keyless) == (0, 0)
+        assert budget.held(None) == sum(size for size, owner in taken if owner is None)
+        assert budget.held(None) <= total // 16
+    for size, owner in taken:
+        budget.release(size, owner)
+    assert budget.reserved == sum(map(budget.held, [None, "a", "b", "c"])) == 0
+
+
+@given(BODIES, st.integers(1024, 20_000_000))
+def test_whatever_others_hold_a_key_that_holds_nothing_has_a_share(bodies, total):
+    budget = Budget(total)
+    for size, owner in bodies:
+        budget.reserve(size, owner)
+    assert budget.reserve(min(total // 32, 256 * 1024), "another")
 
 
 @given(st.integers(0, 10))
-def test_large_bodies_leave_a_quarter_for_small_ones(count):
-    budget = Budget(4_000_000)
+def test_large_bodies_leave_a_quarter_of_a_share_for_small_ones(count):
+    budget = Budget(8_000_000)
     for _ in range(count):
-        budget.reserve(700_000)
-    assert all(budget.reserve(50_000) for _ in range(20))
+        budget.reserve(700_000, "a")
+    assert all(budget.reserve(50_000, "a") for _ in range(20))

@@ -6,7 +6,7 @@ import shutil
 import socket
 from time import monotonic
 from types import SimpleNamespace
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -33,6 +33,7 @@ from tests.support import until
 from upswing.front import Front
 from upswing.http.app import Response, Route
 from upswing.http1.limits import PortLimits
+from upswing.http1.reader import origin_form
 
 pytestmark = pytest.mark.live
 both = pytest.mark.parametrize("kind", KINDS)
@@ -309,3 +310,18 @@ async def test_who_closes_its_side_and_reads_nothing_stands_in_a_line_that_ends(
     finally:
         await front.close()
         await running
+
+
+@given(
+    st.sampled_from(["http", "https", "HTTP"]),
+    st.sampled_from(["x", "x:80", "u:p@x", ""]),
+    st.text("/ab", max_size=6).map(lambda path: path and f"/{path.lstrip('/')}"),
+    st.text("/?:ab=", max_size=8),
+)
+def test_a_whole_address_has_the_path_that_the_standard_reads_in_it(scheme, host, path, query):
+    target = f"{scheme}://{host}{path}" + (f"?{query}" if query else "")
+    parts = urlsplit(target)
+    assert (
+        origin_form(target.encode())
+        == urlunsplit(("", "", parts.path or "/", parts.query, "")).encode()
+    )

@@ -2,7 +2,9 @@
 
 import json
 import random
+import sqlite3
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -201,6 +203,53 @@ async def test_of_store_and_file_either_remembers_what_was_revoked(store, tmp_pa
     (tmp_path / REVOKED).unlink()
     assert Revoked(tmp_path).mend(keys.revoked_by_hand())
     assert Revoked(tmp_path).known() == {digest("key-a"): NOW}
+
+
+@pytest.mark.parametrize("fails", ["file", "table", "both"])
+async def test_a_revocation_that_failed_is_completed_by_the_next(tmp_path, fails):
+    store = await reopened(tmp_path)
+    keys, obstacle = (
+        Keys(store.database, Revoked(tmp_path)),
+        (tmp_path / REVOKED).with_suffix(".new"),
+    )
+    for name in ("a", "b"):
+        await keys.add(name, name, "agent", f"key-{name}", NOW)
+    if fails != "table":
+        obstacle.mkdir()
+    if fails != "file":
+        refuse = (
+            "CREATE TRIGGER full BEFORE UPDATE ON api_keys BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+        await store.database.write(lambda tx: tx.execute(refuse))
+    with pytest.raises((OSError, sqlite3.DatabaseError)):
+        await keys.revoke("a", NOW)
+    assert (keys.find("key-a").revoked is not None) == (fails == "table"), "as it is written"
+    if fails != "table":
+        obstacle.rmdir()
+    if fails != "file":
+        await store.database.write(lambda tx: tx.execute("DROP TRIGGER full"))
+    assert await keys.revoke("a", NOW)
+    assert Revoked(tmp_path).known() == {digest("key-a"): NOW}
+    assert keys.find("key-a").revoked
+    assert keys.find("key-b").revoked is None
+    store.close()
+
+
+async def test_a_start_writes_down_what_was_revoked_in_the_table_alone(data):
+    async with running_loop(data) as loop:
+        for name in ("a", "b"):
+            await loop.keys.add(name, name, "agent", f"key-{name}", NOW)
+        await loop.keys.revoke("a", NOW)
+    (data / REVOKED).unlink()
+    async with running_loop(data):
+        assert Revoked(data).known() == {digest("key-a"): NOW}
+
+
+def test_revocations_of_several_threads_are_all_written(tmp_path):
+    revoked, hashes = Revoked(tmp_path), [bytes([each]) * 32 for each in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda each: revoked.add({each: NOW}), hashes))
+    assert set(Revoked(tmp_path).known()) == set(hashes)
 
 
 def test_every_flipped_bit_and_every_cut_of_the_revoked_keys_is_found(tmp_path):

@@ -58,7 +58,7 @@ class Chat:
         """Whoever has no key is answered before the body is read."""
         owner = self._keys.owner(request.headers.get(b"authorization"))
         if owner is not None:
-            return Admitted(self.limits.body_bytes, keyed=True, call=owner)
+            return Admitted(self.limits.body_bytes, keyed=True, call=owner, owner=owner)
         self._tally.refuse("key")
         said = "Send a key of this gateway: `Authorization: Bearer …`."
         return Refusal(401, error_body(said, "authentication_error", "key"), _KEY)

@@ -194,7 +194,8 @@ class Paths:
         owner = self._windows.owner(request.headers.get(b"authorization")) or ""
         asking = Asking(request, owner, part)
         if who in {"client", "admin"}:
-            return Admitted(self._body_bytes, keyed=True, call=(handler, asking))
+            whose = owner if who == "client" else (who,)
+            return Admitted(self._body_bytes, keyed=True, call=(handler, asking), owner=whose)
         return Admitted(_MOST_PASSED_ON, keyed=False, call=(handler, asking))
 
     async def _handled(self, handler: Handler, asking: Asking) -> Reply:

@@ -1,13 +1,17 @@
 """Is there room for this body? Bytes are reserved before they are read.
 
-| a body                 | may fill                                                        |
-|------------------------|-----------------------------------------------------------------|
-| up to 256 KB           | all of it, so that large ones never keep small ones out         |
-| larger                 | three quarters                                                  |
-| that needs no key      | a sixteenth, together with all others of its kind               |
+| the bodies of                       | may fill                                                    |
+|-------------------------------------|-------------------------------------------------------------|
+| one key                             | its share: half of what the others leave                    |
+| whoever needs no key, all together  | a sixteenth, and no more than a share                       |
+| more than 256 KB                    | three quarters of the share, and of all: small ones find room |
+
+So no number of bodies of one key leaves another without room, and each further key that takes all it may halves the rest.
 """
 
 from __future__ import annotations
+
+from collections.abc import Hashable
 
 _SMALL = 256 * 1024
 
@@ -17,28 +21,39 @@ class Budget:
 
     def __init__(self, total: int) -> None:
         self.total = total
-        self.reserved = self.keyless = 0
+        self.reserved = 0
+        self._held: dict[Hashable, int] = {}
 
-    def reserve(self, size: int, *, whole: int | None = None, keyed: bool = True) -> bool:
+    def held(self, owner: Hashable) -> int:
+        """What is reserved for this owner; None: for all who need no key."""
+        return self._held.get(owner, 0)
+
+    def reserve(self, size: int, owner: Hashable, *, whole: int | None = None) -> bool:
         """Take `size` bytes, of a body that is `whole` so far.
 
-        >>> budget = Budget(4_000_000)
-        >>> budget.reserve(3_000_000), budget.reserve(300_000), budget.reserve(1000)
-        (True, False, True)
-        >>> budget.reserve(250_000, keyed=False), budget.reserve(1000, keyed=False)
-        (True, False)
+        >>> budget = Budget(8_000_000)
+        >>> [budget.reserve(size, "ann") for size in (3_000_000, 300_000, 250_000, 800_000)]
+        [True, False, True, False]
+        >>> budget.reserve(1_500_000, "bob"), budget.reserve(500_000, None), budget.reserve(1000, None)
+        (True, True, False)
         """
-        most = self.total if (whole or size) <= _SMALL else self.total * 3 // 4
-        if self.reserved + size > most:
+        mine = self.held(owner)
+        share = (self.total - self.reserved + mine) // 2
+        if owner is None:
+            share = min(share, self.total // 16)
+        most = self.total
+        if (whole or size) > _SMALL:
+            most = most * 3 // 4
+            share = share if owner is None else share * 3 // 4
+        if mine + size > share or self.reserved + size > most:
             return False
-        if not keyed:
-            if self.keyless + size > self.total // 16:
-                return False
-            self.keyless += size
+        self._held[owner] = mine + size
         self.reserved += size
         return True
 
-    def release(self, size: int, *, keyed: bool = True) -> None:
+    def release(self, size: int, owner: Hashable) -> None:
         self.reserved -= size
-        if not keyed:
-            self.keyless -= size
+        if left := self.held(owner) - size:
+            self._held[owner] = left
+        else:
+            self._held.pop(owner, None)

@@ -16,8 +16,8 @@ class PortLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     body_bytes: Annotated[int, Meta(ge=1024, le=1024 * _MB)] = 32 * _MB
     """Of a request, 1 KB to 1 GB: a larger one is answered with 413. A prompt with pictures fits."""
     uploads_bytes: Annotated[int, Meta(ge=1024)] = 512 * _MB
-    """Request bodies in memory at once, counted as they are declared; beyond it a request is
-    answered with 429."""
+    """Request bodies in memory at once, counted as they are declared, of one key half of what the others leave;
+    beyond it a request is answered with 429."""
     connections: Annotated[int, Meta(ge=1)] = 8192
     """Of clients; at most half of the files that the process may open. Beyond it one that has shown
     no key is dropped, then one that is unused; when all are in use, the newest is closed with 503."""

@@ -117,14 +117,14 @@ class Port:
 
     def reserve(self, request: Request, size: int) -> bool:
         """Room for a body of `size` in all."""
-        more, keyed = size - request.reserved, request.admitted.keyed
-        if not self.uploads.reserve(more, whole=size, keyed=keyed):
+        more = size - request.reserved
+        if not self.uploads.reserve(more, request.admitted.owner, whole=size):
             return False
         request.reserved = size
         return True
 
     def release(self, request: Request) -> None:
-        self.uploads.release(request.reserved, keyed=request.admitted.keyed)
+        self.uploads.release(request.reserved, request.admitted.owner)
         request.reserved = 0
 
     @staticmethod

@@ -8,6 +8,7 @@ offer has to read the request as it is, so the rest goes to a parser that has no
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -17,6 +18,8 @@ from upswing.http1.limits import PortLimits
 from upswing.http1.request import Headers, Request
 
 T = TypeVar("T")
+_ORIGIN = re.compile(rb"[A-Za-z][A-Za-z0-9+.\-]*://[^/?#]*")
+"""Scheme and authority of a whole address: what they end at, a query too, is not theirs."""
 _WANTED = frozenset({
     b"authorization", b"content-length", b"content-type", b"expect", b"transfer-encoding",
     b"x-episode-id", b"episode_id", b"episode-id", b"x-session-id", b"x-user-id", b"x-agent-id",
@@ -198,8 +201,10 @@ def origin_form(target: bytes) -> bytes:
 
     >>> origin_form(b"/a?b"), origin_form(b"http://host:1/a?b"), origin_form(b"http://host"), origin_form(b"*")
     (b'/a?b', b'/a?b', b'/', b'*')
+    >>> origin_form(b"http://host?b=/a")
+    b'/?b=/a'
     """
-    if target[:1] == b"/" or b"://" not in target:
+    if (origin := _ORIGIN.match(target)) is None:
         return target
-    _, slash, rest = target.partition(b"://")[2].partition(b"/")
-    return slash + rest or b"/"
+    rest = target[origin.end() :]
+    return rest if rest[:1] == b"/" else b"/" + rest

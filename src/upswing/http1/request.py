@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -43,6 +44,8 @@ class Admitted:
     """A key was shown, and is good."""
     call: Any = None
     """What the service needs to answer."""
+    owner: Hashable = None
+    """Whose key: they share what a port holds of bodies; None for all who need none."""
 
 
 NOTHING = Admitted(0, keyed=False)

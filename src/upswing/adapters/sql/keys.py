@@ -159,18 +159,28 @@ class Keys:
         }
 
     async def revoke(self, key_id: str, now: datetime) -> bool:
-        """True when there was such a key and it worked until now, or might again after another replaced it."""
+        """True when there was such a key and it worked until now, or might again after another replaced it.
+
+        It is written down first: where the table then refuses, the key is revoked all the same, and asking again
+        completes it.
+        """
         sql = (
             f"UPDATE api_keys SET revoked_us = ?, name = CASE WHEN {_OPERATORS} THEN replace(name, ?, '') "
             f"ELSE name END WHERE key_id = ? AND (revoked_us IS NULL OR ({_OPERATORS} AND name LIKE ?))"
         )
         values = (micros(now), _REPLACED, key_id, f"%{_REPLACED}")
-        changed = await self._database.write(lambda tx: tx.execute(sql, values))
-        hashes = {hashed: now for hashed, key in self._by_hash.items() if key.key_id == key_id}
-        if changed and hashes:
-            await asyncio.to_thread(self._revoked.add, hashes)
-        await self.load()
+        mine = "SELECT key_hash FROM api_keys WHERE key_id = ?"
+        rows = await self._database.read(lambda tx: tx.rows(mine, (key_id,)))
+        try:
+            await asyncio.to_thread(self._revoked.add, {blob(row[0]): now for row in rows})
+            changed = await self._database.write(lambda tx: tx.execute(sql, values))
+        finally:
+            await self.load()
         return changed > 0
+
+    async def write_down_revoked(self) -> None:
+        """What was revoked by hand and stands in the table alone; after `load`."""
+        await asyncio.to_thread(self._revoked.add, self.revoked_by_hand())
 
 
 def _take_from_outside(tx: Tx, key_id: str, hashed: bytes, now: datetime) -> None:

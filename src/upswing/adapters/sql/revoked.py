@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 
 from upswing.errors import Misuse
 
@@ -24,6 +25,7 @@ class Revoked:
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / FILE
         self._known: dict[bytes, datetime] | None = None
+        self._writing = Lock()
 
     def known(self) -> Mapping[bytes, datetime]:
         """Hash → when; `Misuse` where the file is damaged."""
@@ -37,10 +39,11 @@ class Revoked:
         return self._known
 
     def add(self, keys: Mapping[bytes, datetime]) -> None:
-        """Written when it returns."""
-        more = {hashed: at for hashed, at in keys.items() if hashed not in self.known()}
-        if more:
-            self._write({**self.known(), **more})
+        """Written when it returns; may be called by several threads."""
+        with self._writing:
+            more = {hashed: at for hashed, at in keys.items() if hashed not in self.known()}
+            if more:
+                self._write({**self.known(), **more})
 
     def mend(self, keys: Mapping[bytes, datetime]) -> bool:
         """Write it anew with what is sound in it and these; False when something in it was not."""
@@ -66,23 +69,27 @@ class Revoked:
         return found, spoilt
 
     def _write(self, keys: dict[bytes, datetime]) -> None:
+        """Known when it is written, and not before: whoever failed may try again."""
+        if self._path is not None:
+            _replace(self._path, keys)
         self._known = keys
-        if self._path is None:
-            return
-        lines = (f"{hashed.hex()} {at.isoformat()}" for hashed, at in keys.items())
-        text = "".join(f"{line} {_check(line.encode())}\n" for line in lines)
-        fresh = self._path.with_suffix(".new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{_check(text.encode())}\n{text}")
-            file.flush()
-            os.fsync(descriptor)
-        fresh.replace(self._path)
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+
+
+def _replace(path: Path, keys: Mapping[bytes, datetime]) -> None:
+    lines = (f"{hashed.hex()} {at.isoformat()}" for hashed, at in keys.items())
+    text = "".join(f"{line} {_check(line.encode())}\n" for line in lines)
+    fresh = path.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{_check(text.encode())}\n{text}")
+        file.flush()
+        os.fsync(descriptor)
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _entry(line: bytes) -> tuple[bytes, datetime] | None:

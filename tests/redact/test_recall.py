@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import random
+import re
 import sys
 import zlib
 from hashlib import sha256
@@ -127,6 +128,32 @@ def test_a_seed_phrase_is_found_among_other_words_of_the_list(seed):
     out = REDACTOR.text(f"so {' '.join(before)} {text} {' '.join(after)}").value
     assert text not in out
     assert "<seed-phrase-1>" in out
+
+
+FORMS = {
+    "numbered lines": lambda words: "\n".join(f"{n}. {word}" for n, word in enumerate(words, 1)),
+    "numbered in a row": lambda words: " ".join(f"{n}) {word}" for n, word in enumerate(words, 1)),
+    "windows lines": "\r\n".join,
+    "tabs": "\t".join,
+    "wide": "   ".join,
+    "upper case": lambda words: " ".join(words).upper(),
+    "capitals": lambda words: " ".join(words).title(),
+    "a variable": lambda words: f'MNEMONIC="{" ".join(words).upper()}"',
+    "hyphens": "-".join,
+    "a list as text": json.dumps,
+    "a table": " | ".join,
+    "bold": lambda words: " ".join(f"**{word}**" for word in words),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("count", [12, 24])
+def test_a_seed_phrase_is_found_as_people_write_it_down(form, count):
+    for seed in range(5):
+        words = phrase(random.Random(f"{form}{seed}"), count)
+        out = REDACTOR.text(f"My seed phrase:\n{FORMS[form](words)}\nkeep it safe").value
+        assert "seed-phrase" in out
+        assert not re.search(rf"{words[3]}\W+\d*\W*{words[4]}", out, re.IGNORECASE)
 
 
 def phrase(chance, count):

@@ -37,7 +37,7 @@ MARKS: tuple[tuple[str, str, str], ...] = (
     ("quoted", "(?:=[2-7][0-9A-F]){3}", ""),
     ("quoted", "=(?:3D[A-Za-z0-9]|(?:40|2D|5F)[A-Za-z])", ""),
     ("quoted", r"[A-Za-z0-9_\-]=\r?\n[A-Za-z0-9]", ""),
-    ("words", r"(?:[a-z]{3,8}[ ,\n]{1,2}){11}[a-z]{3}", ""),
+    ("words", r"(?:[A-Za-z]{3,8}[^A-Za-z<>]{1,8}){11}[A-Za-z]{3}", ""),
     ("dump", r"[0-9a-fA-F]{5}0(?:: |  )[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} [0-9a-fA-F]{2}", ""),
 )  # fmt: skip
 CHEAP = frozenset({"units", "words", "spaced", "quoted", "dump"})

@@ -15,11 +15,12 @@ _BARE = r"""[^\s"'`$<>|;&\x00\-][^\s"'`<>|;\x00]{2,127}"""
 _GIVEN = rf"(?:{_Q}(?P<v>[^\"'`$\n\x00]{{3,128}}){_Q}|(?P<w>{_BARE}))"
 _ARGS = r"[^\n|;\x00]{0,120}?"
 _COMMANDS = (
-    (rf"(?:az|docker|podman|helm registry|oc|cf|rdesktop|mongo(?:sh|dump|restore)?|mysql\w{{0,8}}|sqlcmd|isql|mosquitto_\w{{3}})[ ]{_ARGS}[ ]-[pPw]", ("az login", "docker login", "podman login", "oc login", "cf login", "rdesktop ", "mongo", "sqlcmd ", "mosquitto_")),
-    (rf"(?:un)?zip[ ]{_ARGS}-P", ("zip ",)), (rf"7za?[ ]{_ARGS}[ ]-p", ("7z ", "7za ")),
-    (rf"ldap(?:search|add|modify|delete|whoami|passwd)[ ]{_ARGS}[ ]-w", ("ldapsearch ", "ldapadd ", "ldapmodify ", "ldapdelete ", "ldapwhoami ", "ldappasswd ")),
-    (rf"openssl[ ]enc[ ]{_ARGS}[ ]-k", ("openssl enc ",)), (rf"useradd[ ]{_ARGS}-p", ("useradd ",)), (r"htpasswd[ ](?:-[a-zA-Z]{1,6}[ ]){0,4}[^\s]{1,80}[ ][^\s]{1,40}", ("htpasswd ",)),
-    (r"net[ ]user[ ][^\s/]{1,40}", ("net user ",)), (r"net[ ]use[ ](?:[a-zA-Z*]:?[ ])?\\\\[^\s]{1,80}", ("net use ",)), (rf"xfreerdp[ ]{_ARGS}[ ]/p:", ("xfreerdp ",)), (rf"smbclient[ ]{_ARGS}-U[ ]?[^\s%]{{1,40}}%", ("smbclient ",)),
+    (rf"(?:az|docker|podman|helm registry|oc|cf|rdesktop|mongo(?:sh|dump|restore)?|mysql\w{{0,8}}|sqlcmd|isql|mosquitto_\w{{3}})[ ]{_ARGS}(?<=[ ])-[pPw]", ("az login", "docker login", "podman login", "oc login", "cf login", "rdesktop ", "mongo", "sqlcmd ", "mosquitto_")),
+    (rf"(?:un)?zip[ ]{_ARGS}(?<=[ ])-P", ("zip ", "unzip ")), (rf"7za?[ ]{_ARGS}(?<=[ ])-p", ("7z ", "7za ")),
+    (rf"ldap(?:search|add|modify|delete|whoami|passwd)[ ]{_ARGS}(?<=[ ])-w", ("ldapsearch ", "ldapadd ", "ldapmodify ", "ldapdelete ", "ldapwhoami ", "ldappasswd ")),
+    (rf"openssl[ ]enc[ ]{_ARGS}(?<=[ ])-k", ("openssl enc ",)), (rf"user(?:add|mod)[ ]{_ARGS}(?<=[ ])-p", ("useradd ", "usermod ")), (r"htpasswd[ ](?:-[a-zA-Z]{1,6}[ ]){0,3}?-[a-zA-Z]{0,5}b[a-zA-Z]{0,5}[ ](?:-[a-zA-Z]{1,6}[ ](?:[0-9]{1,2}[ ])?){0,3}[^\s\-][^\s]{0,79}[ ][^\s]{1,40}(?=[ ])", ("htpasswd ",)),
+    (r"net[ ]user[ ][^\s/]{1,40}(?=[ ])", ("net user ",)), (r"net[ ]use[ ](?:[a-zA-Z*]:?[ ])?\\\\[^\s]{1,80}(?:[ ]/(?i:u|user|persistent|savecred):?[^\s]{0,60}){0,3}(?=[ ])", ("net use ",)), (rf"(?:xfreerdp|cmdkey)[ ]{_ARGS}(?<=[ ])/p(?:ass)?:", ("xfreerdp ", "cmdkey ")), (rf"smbclient[ ]{_ARGS}(?<=[ ])(?:-U[ ]?|--user[ =])[^\s%]{{1,40}}%", ("smbclient ",)),
+    (rf"(?:cqlsh|psexec(?:\.exe)?|ipmitool|evil-winrm)[ ]{_ARGS}(?<=[ ])-[pP]", ("cqlsh ", "psexec ", "psexec.exe ", "ipmitool ", "evil-winrm ")),
     (r"passwd[ ][^\s<]{1,40}[ ]?<<<", ("passwd ",)), (r"(?:with-token|password-stdin|login)[ ]?<<<", ("with-token ", "password-stdin ")), (r"vault[ ]login", ("vault login ",)), (r"sp_addlogin[ ]'[^'\n]{1,60}',", ("sp_addlogin ",)), (r"(?i:pragma[ ](?:re)?key[ ]?=)", ("pragma key", "PRAGMA key", "PRAGMA rekey")),
 )  # fmt: skip
 """What stands before the password on a command line, and the words by which the place is found."""

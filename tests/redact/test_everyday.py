@@ -1,0 +1,78 @@
+"""What people and tools write every day goes where it is secret, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from upswing.redact import Redactor
+
+REDACTORS = {name: Redactor(engine=name) for name in ("auto", "python")}
+VALUES = ("Kartoffel5", "tomate_tomate", "Quitte4711", "wombat-Sofa-77")
+
+
+def stored(text: str) -> str:
+    """What both engines leave of the text."""
+    first, second = (redactor.text(text) for redactor in REDACTORS.values())
+    assert first.value == second.value
+    assert [(f.start, f.end, f.rule) for f in first.findings] == [
+        (f.start, f.end, f.rule) for f in second.findings
+    ]
+    return first.value
+
+
+def goes(text: str, kind: str) -> None:
+    """What stands between « and » goes, and nothing else."""
+    before, _, rest = text.partition("«")
+    value, _, after = rest.partition("»")
+    assert stored(before + value + after) == f"{before}<{kind}-1>{after}"
+
+
+def stays(text: str) -> None:
+    assert stored(text) == text
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mysql --password={}", "mysql -u root --password='{}' shop", "mysqldump --password {} shop", "mysqladmin --port=3306 -p{} status",
+        "useradd --password {} bob", "useradd -p {} bob", "useradd -m -p {} bob", "curl -su bob:{} https://x.test/",
+        "ldapwhoami -w {}", "ldapsearch -x -D cn=bob -w {} -b dc=x", "openssl enc -k {} -in a", "openssl enc -aes-256-cbc -k {}",
+        r"net use Z: \\srv\share /user:dom\bob {}", r"net use \\srv\share {} /user:dom\bob", "net user bobby {} /add",
+        "smbclient -U bob%{} //srv/share", "smbclient --user=bob%{} //srv/share", "htpasswd -b f bob {}", "htpasswd -cbB f bob {}",
+        "unzip -P {} a.zip", "7z a -p{} x.7z", r"psexec \\srv -u bob -p {} cmd", "mongosh -p {}",
+    ],
+)  # fmt: skip
+def test_a_command_keeps_its_flags_and_loses_its_password(command: str, value: str):
+    goes(command.format(f"«{value}»"), "password")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mysql --print-defaults", "mysql --protocol=tcp", "curl --url=https://foo.test/abcd", "net user bobby", "net user bobby /add",
+        r"net use \\srv\share /user:dom\bob", r"net use Z: \\srv\share /persistent:yes", "htpasswd -c file bobby", "mongodump --port 27017 --out dump",
+    ],
+)  # fmt: skip
+def test_a_command_without_a_password_stays(command: str):
+    stays(command)
+
+
+@pytest.mark.parametrize("address", ["83.169.40.22", "84.112.7.199", "91.198.174.192"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh deploy@{}", "scp a bob@{}:/tmp", "rsync -a x root@{}:/srv", "the server {} is down", "der Server {} antwortet nicht",
+        "le serveur {} ne répond pas", "el servidor {} no responde", "il server {} non risponde", "server={}", "Server: {}",
+    ],
+)  # fmt: skip
+def test_a_public_address_goes_behind_a_user_or_a_word(text: str, address: str):
+    goes(text.format(f"«{address}»"), "ip")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["appVersion: 91.18.74.19", "fileVer 91.18.74.19", "ver. 91.18.74.19", "v91.18.74.19", "driver 91.18.74.19", "npm i foo@1.2.3.4", "rev 91.18.74.19"],
+)  # fmt: skip
+def test_a_version_is_no_address(text: str):
+    stays(text)

@@ -76,3 +76,56 @@ def test_a_public_address_goes_behind_a_user_or_a_word(text: str, address: str):
 )  # fmt: skip
 def test_a_version_is_no_address(text: str):
     stays(text)
+
+
+@pytest.mark.parametrize("place", ["Django", "Jenkins", "Tautulli"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How do I reset a forgotten password in {}?", "change my password in {}", "I need to update the password in {} today",
+        "Wie ändere ich mein Passwort in {}?", "Comment changer mon mot de passe sur {} ?", "¿Cómo cambio mi contraseña en {}?",
+        "Come cambio la password su {}?",
+    ],
+)  # fmt: skip
+def test_the_place_where_a_password_is_changed_stays(text: str, place: str):
+    stays(text.format(place))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Ho cambiato la password in «Girasole»", "Ich habe das Passwort auf «Mondschein» geändert", "I changed the password to «marmalade»"],
+)  # fmt: skip
+def test_what_a_password_is_changed_to_goes(text: str):
+    goes(text, "password")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["user's password expires in 30 days", "the user's password expires soon", "das Passwort läuft in 30 Tagen ab", "le mot de passe expire dans 30 jours"],
+)  # fmt: skip
+def test_how_long_a_password_lasts_stays(text: str):
+    stays(text)
+
+
+@pytest.mark.parametrize("value", ["Gurke-Sofa", "Sonnenblume", "Sommer!2024"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Mein WLAN-Passwort ist {}, falls du es brauchst", "Das Passwort lautet {}, wenn es jemand sucht", "the password is {}, if anybody needs cherries",
+        "le mot de passe est {}, si tu en as besoin",
+    ],
+)  # fmt: skip
+def test_a_clause_behind_the_password_stays(text: str, value: str):
+    goes(text.format(f"«{value}»"), "password")
+
+
+@pytest.mark.parametrize("service", ["Netflix", "Deezer"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mon mot de passe {} est «Patate55»", "mi contraseña {} es «Patata55»", "mein Passwort {} ist «Patate55»", "la mia password {} è «Patate55»",
+        "moje hasło {} to «Patate55»", "my password {} is «Patate55»",
+    ],
+)  # fmt: skip
+def test_whose_password_it_is_stays(text: str, service: str):
+    goes(text.format(service), "password")

@@ -16,6 +16,7 @@ import math
 import re
 from collections import Counter
 
+from .cues import ADVERBS
 from .ordinary import ordinary
 from .words import IDENTIFIERS, PASSWORD, SECRET, says_something
 
@@ -293,6 +294,7 @@ def _after_is(match: re.Match[str], value: str) -> bool:
         and link not in ("to", "on", "now")
         and LETTERS.fullmatch(plain) is not None
         and not ordinary(plain)
+        and plain.lower() not in ADVERBS
         and _ends(match)
     )
 

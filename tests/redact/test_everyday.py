@@ -129,3 +129,56 @@ def test_a_clause_behind_the_password_stays(text: str, value: str):
 )  # fmt: skip
 def test_whose_password_it_is_stays(text: str, service: str):
     goes(text.format(service), "password")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "passphrase: «correcthorse batterystaple»", "Passphrase = «gurkensalat mondschein»", "password: «gurkensalat wombat»",
+        "пароль от почты: «Pelmeni_77»", "пароль от вайфая: «pelmeni»",
+        "password for the test user -> «tomate_tomate»", "password for the guests → «wombat-Sofa-77»", "Passwort für die Gäste -> «Kartoffel5»",
+        "the wifi here is GuestNet and the key is «wombat-Sofa-77»", "wifi: GuestNet, key: «wombat-Sofa-77»", "WLAN: Gast, Schlüssel: «Kartoffel5»",
+        "wifi GuestNet, clé : «Patate5511»", "SSID=GuestNet key=«wombat-Sofa-77»",
+        "Login: admin@firma / «Quitte4711»", "credentials admin:«Quitte4711»", "Zugangsdaten: bob / «Quitte4711»", "identifiants : bob / «Patate5511»",
+        'psycopg2.connect("dbname=a user=b password=«Kartoffel5»")', "connect('host=db password=«Kartoffel» user=b')", '"password=«Kartoffel5» user=b"',
+        'requests.get(u, auth=("bob", "«Kartoffel5»"))', "s.auth = ('bob', '«Kartoffel5»')",
+    ],
+)  # fmt: skip
+def test_a_password_told_in_passing_goes(text: str):
+    goes(text, "password")
+
+
+@pytest.mark.parametrize("code", ["482913", "7301"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ihr TAN lautet {}", "TAN: {}", "mTAN: {}", "OTP: {}", "PIN: {}", "votre code de vérification est {}", "Ihr Bestätigungscode lautet {}", "Ihr Einmalcode: {}",
+        "code de confirmation : {}", "código de confirmación: {}", "codice di conferma: {}", "uw verificatiecode is {}", "kod weryfikacyjny: {}", "onay kodu: {}",
+        "код подтверждения: {}", "ваш код {}", "Your code is {}", "mon code secret est {}", "su código es {}", "il tuo codice è {}",
+    ],
+)  # fmt: skip
+def test_a_code_for_once_goes_behind_its_word(text: str, code: str):
+    goes(text.format(f"«{code}»"), "pin")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exit code 1234", "error code: 482913", "mon code postal est 75011", "tan = 482913", "Tanzania: 482913", "the zip code is 94110", "your code has 4829 lines",
+        "the wifi is slow and the key is broken", "connect(user=name, password=secret_value)", "lambda password -> hash_value",
+        "passphrase: required field", "Password: authentication failed", "wlan0: key is not set", "Login: see docs / help",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_it_stays(text: str):
+    stays(text)
+
+
+@pytest.mark.parametrize("number", ["+4915123456789", "+4366012345678", "+33612345678", "+12025550143", "+8613812345678"])
+@pytest.mark.parametrize("text", ["{}", "from {} to", '"{}"', "({})"])
+def test_an_international_number_goes_alone(text: str, number: str):
+    goes(text.format(f"«{number}»"), "phone")
+
+
+@pytest.mark.parametrize("text", ["+1234567890", "x = y+4915123456789", "+00000000", "1e+12345678"])
+def test_a_sum_is_no_phone(text: str):
+    stays(text)

@@ -173,7 +173,9 @@ def test_what_only_looks_like_it_stays(text: str):
     stays(text)
 
 
-@pytest.mark.parametrize("number", ["+4915123456789", "+4366012345678", "+33612345678", "+12025550143", "+8613812345678"])
+@pytest.mark.parametrize(
+    "number", ["+4915123456789", "+4366012345678", "+33612345678", "+12025550143", "+8613812345678"]
+)
 @pytest.mark.parametrize("text", ["{}", "from {} to", '"{}"', "({})"])
 def test_an_international_number_goes_alone(text: str, number: str):
     goes(text.format(f"«{number}»"), "phone")

@@ -20,7 +20,7 @@ UNITS = [
     "GB29 NWBK 6016 ", "QUJDREVGR0hJSktM\n", "\0", "curl -u ",
     "пароль ", "密码是", "password is ", "=3D", "81.2.3.4 ", " g h p _", "00000000: 6768 705f 6b37\n",
     "| password |\n", "<tr><td>password</td>", "call 0171 ", "eJxabcdefghijklmnopqrstu ", "AU&;>",
-    "ordinary words ", "abandon ability able about above absent absorb abstract absurd abuse access accident to ",
+    "wifi key ", "ldapwhoami -w ", "mysql --p", "your code is ", "password for -> ", "ordinary words ", "abandon ability able about above absent absorb abstract absurd abuse access accident to ",
 ]  # fmt: skip
 
 

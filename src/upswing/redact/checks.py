@@ -155,6 +155,17 @@ def phone(value: str) -> bool:
     return 8 <= len(plain) <= 15 and len(set(plain)) > 3 and steps != {1}
 
 
+def phone_abroad(value: str) -> bool:
+    """With its country code: enough digits, and not a run as a whole.
+
+    >>> phone_abroad("+4915123456789"), phone_abroad("+1234567890")
+    (True, False)
+    """
+    plain = digits(value)
+    steps = [b - a for a, b in pairwise(plain)]
+    return 8 <= len(plain) <= 15 and len(set(plain)) > 3 and len([s for s in steps if s != 1]) > 1
+
+
 def ahv(value: str) -> bool:
     """The number of the Swiss old-age insurance: thirteen digits, the last one as in EAN-13."""
     d = digits(value)

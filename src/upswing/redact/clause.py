@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
-from .cues import ADVERBS, CUES, LATIN_NAMES, OF
+from .cues import ADVERBS, CUES, LATIN_NAMES, OF, SERVICES
 from .layer import Span
 from .ordinary import ordinary
+from .said import PLACES, asks_how, whose
 from .strength import strong, unlikely
 from .values import DOTTED, dummy, label
 from .words import LINK, PASSWORD
@@ -40,6 +41,10 @@ _BELOW = re.compile(
 )
 _GOES_ON = re.compile(r"'[a-z]|[ ](?:zu|to|than|als|que|che|om|te|[a-z]+er als|ou|oder|or)\b")
 """Behind an adjective, or a name: `is easy to guess`, `is Ann's`."""
+_ASIDE = frozenset(
+    "if unless whether because falls wenn sofern weil damit obwohl si puisque parce car porque aunque caso se perche siccome qualora als omdat indien jesli bo gdyby eger".split()  # noqa: SIM905
+)  # fmt: skip
+"""Words that begin a clause which tells why or when: `…, falls du es brauchst`."""
 _CODE = re.compile(r"[={};<$]|::|(?<![ ])->|(?<![ \-])>|\\")
 _COUNTED = re.compile(r"([A-Za-z]{5,20})[_-]?[0-9]{1,4}")
 _LATIN = re.compile(r"[\t\n\r -~]*")
@@ -57,13 +62,15 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
     stop, asked = _end_of_clause(text, start, min(roof, start + _REACH))
     short = text[asked:stop].count(" ") < _SHORT_ANSWER
     found: list[Span] = []
-    cue, at, last = adjacent, start, ""
+    cue, at, last, aside = adjacent, start, "", False
     other = text[start - 1 : start] == PASSWORD
+    how = asks_how(text, start)
     foreign = _LATIN.fullmatch(text, max(0, start - 60), start) is not None
     for token in _TOKEN.finditer(text, start, stop):
         between = text[at : token.start()]
         if _CODE.search(between) or text[token.end() : token.end() + 1] in ("(", "[", "="):
             break
+        at_first = at == start
         low, high = _trimmed(text, *token.span(token.lastindex or 2))
         word, answer = text[low:high], short and at <= asked < token.start()
         if at <= asked < token.start():
@@ -71,7 +78,8 @@ def after(text: str, start: int, roof: int, *, adjacent: bool) -> list[Span]:
         cue = cue or other or any(sign in between for sign in (LINK, "(", ">"))
         cue = cue or ("," in between and text[high : high + 1] == ",")
         at = token.end()
-        if strong(word) or (_counted(word) and last not in OF) or (cue and (candidate(word) or (foreign and _script(word))) and not _GOES_ON.match(text, high)):  # fmt: skip
+        aside = aside or word.lower() in _ASIDE
+        if strong(word) or (_counted(word) and last not in OF) or (cue and not aside and (candidate(word) or (foreign and _script(word))) and not _GOES_ON.match(text, high) and not (at_first and whose(text, high)) and not (how and not PLACES.isdisjoint((last, between.strip())))):  # fmt: skip
             found.append((low, high))
             cue = False
         else:
@@ -106,7 +114,8 @@ def candidate(word: str) -> bool:
     """A word, digits or words with digits that no sentence needs beside the name of a password."""
     if word.isdigit():
         return len(word) > 4
-    if not word.isascii() or len(word) < 5 or word.lower() in LATIN_NAMES:
+    low = word.lower()
+    if not word.isascii() or len(word) < 5 or low in LATIN_NAMES or low in SERVICES:
         return False
     return _plain(word)
 

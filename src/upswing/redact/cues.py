@@ -22,7 +22,7 @@ CUES = frozenset(
 """Words right before a value: what it is, what it is set to, what is done with it."""
 ADVERBS = frozenset(
     """
-    still now currently just simply probably again always then only actually apparently maybe following here
+    still now currently just simply probably again always then only actually apparently maybe following here incidentally
     noch immer jetzt nun derzeit aktuell einfach wieder wohl also doch mal bitte ubrigens bisher nicht mehr nur folgendes nochmal
     toujours encore maintenant desormais actuellement simplement bien juste plus pas
     ahora todavia aun siempre simplemente actualmente ya no
@@ -34,6 +34,17 @@ ADVERBS = frozenset(
     """.split()  # noqa: SIM905
 )  # fmt: skip
 """Words that may stand between a cue and the value."""
+
+SERVICES = frozenset(
+    """
+    netflix spotify amazon paypal ebay facebook instagram twitter linkedin whatsapp telegram discord slack zoom teams skype youtube tiktok reddit pinterest snapchat
+    google gmail outlook hotmail yahoo icloud apple microsoft office365 onedrive dropbox sharepoint windows linux ubuntu debian fedora android macos bios fritzbox fritz!box steam
+    django flask rails laravel symfony spring wordpress drupal joomla magento jenkins jira confluence bitbucket gitlab github gitea docker kubernetes openshift rancher ansible terraform
+    grafana kibana prometheus elasticsearch mysql mariadb postgres postgresql mongodb redis oracle sqlite cassandra rabbitmq kafka keycloak nextcloud owncloud odoo moodle salesforce
+    bitwarden keepass lastpass 1password firefox chrome safari thunderbird excel word acrobat proxmox vmware synology plesk cpanel phpmyadmin pgadmin portainer superset airflow jupyter
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+"""Programs and services of which people have a password; a sentence names them to say whose it is."""
 
 LATIN_NAMES = frozenset(
     "root admin administrator wifi wi-fi wlan vpn windows linux gmail google apple icloud github gitlab mysql postgres redis ssh ftp sudo user username login email mail api bios excel pdf zip word docker vps sql ok id qq wechat line pin hash md5 sha256 bcrypt uac ldap admin-user db database reset manager null none".split()  # noqa: SIM905

@@ -79,9 +79,10 @@ def _passport(_name: str, value: str) -> bool:
 
 
 _NOT_IP = re.compile(
-    r"(?i)(?:version|ver\.?|v|release|rev|build|==|>=|<=|~=|[a-z]-|@|firmware|driver|upgrade to|update to|section|sec\.?|chapter|§|oid)[ :=]{0,3}$"
+    r"(?i)(?:version|release|build|firmware|driver|(?:(?<![a-z])|(?-i:(?<=[a-z])(?=[RV])))(?:ver\.?|v|rev|sec\.?|oid)"
+    r"|==|>=|<=|~=|[a-z]-|upgrade to|update to|section|chapter|§)[ :=]{0,3}$"
 )
-_IP_WORD = re.compile(r"(?i)\b(?:ip|ipv4|addr|address|adresse|host|from|client|server|peer|remote|ssh|ping|connect|src|dst|source|gateway|proxy|dns|port|listen|bind|ban|allow|deny|nat|node)\b|://|@$")  # fmt: skip
+_IP_WORD = re.compile(r"(?i)\b(?:ip|ipv4|addr|address|adresse|host|from|client|server|peer|remote|ssh|ping|connect|src|dst|source|gateway|proxy|dns|port|listen|bind|ban|allow|deny|nat|node|scp|sftp|rsync|mosh|rdp|telnet)\b|://")  # fmt: skip
 
 
 def _public_ipv4(match: re.Match[str]) -> bool:

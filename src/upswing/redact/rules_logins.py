@@ -6,6 +6,7 @@ import re
 
 from .ordinary import ordinary
 from .rule import Anchor, Rule
+from .said import tells
 from .strength import strong
 from .values import dummy, label
 from .words import IDENTIFIERS
@@ -15,11 +16,12 @@ _BARE = r"""[^\s"'`$<>|;&\x00\-][^\s"'`<>|;\x00]{2,127}"""
 _GIVEN = rf"(?:{_Q}(?P<v>[^\"'`$\n\x00]{{3,128}}){_Q}|(?P<w>{_BARE}))"
 _ARGS = r"[^\n|;\x00]{0,120}?"
 _COMMANDS = (
-    (rf"(?:az|docker|podman|helm registry|oc|cf|rdesktop|mongo(?:sh|dump|restore)?|mysql\w{{0,8}}|sqlcmd|isql|mosquitto_\w{{3}})[ ]{_ARGS}[ ]-[pPw]", ("az login", "docker login", "podman login", "oc login", "cf login", "rdesktop ", "mongo", "sqlcmd ", "mosquitto_")),
-    (rf"(?:un)?zip[ ]{_ARGS}-P", ("zip ",)), (rf"7za?[ ]{_ARGS}[ ]-p", ("7z ", "7za ")),
-    (rf"ldap(?:search|add|modify|delete|whoami|passwd)[ ]{_ARGS}[ ]-w", ("ldapsearch ", "ldapadd ", "ldapmodify ", "ldapdelete ", "ldapwhoami ", "ldappasswd ")),
-    (rf"openssl[ ]enc[ ]{_ARGS}[ ]-k", ("openssl enc ",)), (rf"useradd[ ]{_ARGS}-p", ("useradd ",)), (r"htpasswd[ ](?:-[a-zA-Z]{1,6}[ ]){0,4}[^\s]{1,80}[ ][^\s]{1,40}", ("htpasswd ",)),
-    (r"net[ ]user[ ][^\s/]{1,40}", ("net user ",)), (r"net[ ]use[ ](?:[a-zA-Z*]:?[ ])?\\\\[^\s]{1,80}", ("net use ",)), (rf"xfreerdp[ ]{_ARGS}[ ]/p:", ("xfreerdp ",)), (rf"smbclient[ ]{_ARGS}-U[ ]?[^\s%]{{1,40}}%", ("smbclient ",)),
+    (rf"(?:az|docker|podman|helm registry|oc|cf|rdesktop|mongo(?:sh|dump|restore)?|mysql\w{{0,8}}|sqlcmd|isql|mosquitto_\w{{3}})[ ]{_ARGS}(?<=[ ])-[pPw]", ("az login", "docker login", "podman login", "oc login", "cf login", "rdesktop ", "mongo", "sqlcmd ", "mosquitto_")),
+    (rf"(?:un)?zip[ ]{_ARGS}(?<=[ ])-P", ("zip ", "unzip ")), (rf"7za?[ ]{_ARGS}(?<=[ ])-p", ("7z ", "7za ")),
+    (rf"ldap(?:search|add|modify|delete|whoami|passwd)[ ]{_ARGS}(?<=[ ])-w", ("ldapsearch ", "ldapadd ", "ldapmodify ", "ldapdelete ", "ldapwhoami ", "ldappasswd ")),
+    (rf"openssl[ ]enc[ ]{_ARGS}(?<=[ ])-k", ("openssl enc ",)), (rf"user(?:add|mod)[ ]{_ARGS}(?<=[ ])-p", ("useradd ", "usermod ")), (r"htpasswd[ ](?:-[a-zA-Z]{1,6}[ ]){0,3}?-[a-zA-Z]{0,5}b[a-zA-Z]{0,5}[ ](?:-[a-zA-Z]{1,6}[ ](?:[0-9]{1,2}[ ])?){0,3}[^\s\-][^\s]{0,79}[ ][^\s]{1,40}(?=[ ])", ("htpasswd ",)),
+    (r"net[ ]user[ ][^\s/]{1,40}(?=[ ])", ("net user ",)), (r"net[ ]use[ ](?:[a-zA-Z*]:?[ ])?\\\\[^\s]{1,80}(?:[ ]/(?i:u|user|persistent|savecred):?[^\s]{0,60}){0,3}(?=[ ])", ("net use ",)), (rf"(?:xfreerdp|cmdkey)[ ]{_ARGS}(?<=[ ])/p(?:ass)?:", ("xfreerdp ", "cmdkey ")), (rf"smbclient[ ]{_ARGS}(?<=[ ])(?:-U[ ]?|--user[ =])[^\s%]{{1,40}}%", ("smbclient ",)),
+    (rf"(?:cqlsh|psexec(?:\.exe)?|ipmitool|evil-winrm)[ ]{_ARGS}(?<=[ ])-[pP]", ("cqlsh ", "psexec ", "psexec.exe ", "ipmitool ", "evil-winrm ")),
     (r"passwd[ ][^\s<]{1,40}[ ]?<<<", ("passwd ",)), (r"(?:with-token|password-stdin|login)[ ]?<<<", ("with-token ", "password-stdin ")), (r"vault[ ]login", ("vault login ",)), (r"sp_addlogin[ ]'[^'\n]{1,60}',", ("sp_addlogin ",)), (r"(?i:pragma[ ](?:re)?key[ ]?=)", ("pragma key", "PRAGMA key", "PRAGMA rekey")),
 )  # fmt: skip
 """What stands before the password on a command line, and the words by which the place is found."""
@@ -27,6 +29,7 @@ _CALLS = (
     "login(", "log_in(", "logon(", "signin(", "sign_in(", "authenticate(", "basic_auth", "basicauth(", "setbasicauth(", "networkcredential(", "passwordauthentication(", "usernamepassword",
     "getconnection(", "mysqli_connect(", "mysql_connect(", "pdo(", "wifi.begin(", "auth=(", "auth = (", "connect_to(", "create_user(", "createuser(", "create_superuser(",
 )  # fmt: skip
+_KEYS = "key|psk|code|schlussel|cle|clave|chiave|chave|sleutel|klucz|nyckel|anahtar"
 _ARGUMENT = rf"(?:{_Q}[^\"'`\n]{{1,80}}{_Q}|[A-Za-z_$][\w.$\[\]\"']{{0,60}})"
 _PAIRED = "(?i:credentials?|creds|zugangsdaten|login(?:s|daten)?|log[ -]?in with|accesos?|acceso|identifiants?|credenciais|credenziali|inloggegevens|dane logowania|giris bilgileri|(?:user(?:name)?|login|benutzer|usuario|utente|utilisateur)[ ]?/[ ]?(?:pass(?:word)?|pw|pwd))"
 
@@ -47,7 +50,14 @@ def _paired(match: re.Match[str]) -> bool:
     value = (match.group("v") or match.group("w")).rstrip(".,;")
     if dummy(value) or label(value) or len(value) < 4 or value.lower() in IDENTIFIERS or "/" in value:  # fmt: skip
         return False
-    return strong(value) or bool(match.group("v")) or not ordinary(value.rstrip("0123456789"))
+    bare = value.rstrip("0123456789")
+    counted = len(value) - len(bare) > 1 and len(bare) > 3
+    return strong(value) or bool(match.group("v")) or counted or not ordinary(bare)
+
+
+def _network_key(match: re.Match[str]) -> bool:
+    value = match.group("v") or match.group("u")
+    return not (dummy(value) or label(value)) and (bool(match.group("v")) or tells(match, value))
 
 
 def _dsn(value: str) -> bool:
@@ -78,6 +88,14 @@ RULES = (
         judge=_paired, kind="password", priority=42, trusted=True,
         about="a user and a password with a stroke between them",
         example="Login: bob / " + "swordfish",
+    ),
+    Rule(
+        "network-key",
+        rf"(?i:wi-?fi|w-?lan|ssid|hotspot)(?![A-Za-z])[^\n\x00]{{1,80}}?(?<![A-Za-z])(?i:{_KEYS})(?:[ ](?i:is|ist|lautet|est|es|e|to|jest)[ ]|[ ]?[:=][ ]?)(?:{_Q}(?P<v>[^\"'`\n\x00]{{6,64}}){_Q}|(?P<u>[^\s\"'`<>()\[\]{{}},;|\x00]{{6,64}}(?<![.!?:])))",
+        anchors=tuple(Anchor(word, rf"[^\n]{{1,81}}(?:{_KEYS})[ :=]", reach=len(word) + 100, caseless=True, late=True) for word in ("wifi", "wi-fi", "wlan", "w-lan", "ssid", "hotspot")),
+        judge=_network_key, kind="password", priority=42, trusted=True,
+        about="the key of a wireless network behind its name",
+        example="wifi: GuestNet, key: " + "wombat-sofa-77",
     ),
     Rule(
         "dsn-password",

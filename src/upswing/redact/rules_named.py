@@ -32,7 +32,7 @@ _JOIN = (
     rf"(?:{_TYPE}|{_PAIR}|{_OP}|(?P<is>[ ]{IS}(?=[ \"'`*])|{LINK}{{1,8}})|(?<=>)\s{{0,20}}(?=<)|(?P<sp>(?=[ \t])))"
     rf"(?:[*]{{1,3}}|__|</{TAG}>){{0,2}}[ \t]{{0,3}}(?P<line>(?<=[:*>])[ \t]{{0,3}}(?:[|>][+\-]?)?\r?\n(?:[ \t]{{0,8}}\r?\n)?[ \t]{{0,8}}(?!</))?"
 )
-_WHOSE = rf"(?:[ ]\([^()\n\x00]{{1,30}}\)|[ ]{OF}[ ][^\n:=\"'`|<>*,;.!?\x00]{{1,40}}?(?=[ ]{{0,2}}[:=]|[ ]{IS}[ ]))?"
+_WHOSE = rf"(?:[ ]\([^()\n\x00]{{1,30}}\)|[ ]{OF}[ ][^\n:=\"'`|<>*,;.!?\x00]{{1,40}}?(?=[ ]{{0,2}}[:=]|[ ]-?>[ ]|[ ]{IS}[ ]))?"
 _BARE = r"(?P<u>(?:[^\s\"'`<>,;&|()\[\]{}\x00\\\u3000-\u9fff\uac00-\ud7af]|[,;&|](?=[^\s\"'`<>,;&|()\[\]{}\x00\\])(?![\w.\-]{1,40}[=:])|&(?!\w{1,40}=)|(?<=[^\s\"'`]){(?=\w)|(?<=\w)}(?=\w)){1,256})"
 _WRAPPED = r"(?:new[ ])?(?:String(?:::from|\.valueOf)?|[A-Za-z]{0,12}Secret[A-Za-z]{0,10}(?:::new|::from|\.of)?|str|bytes|Some|text|std::string|Buffer\.from|SecureString)\("
 """A value inside the call that makes a text of it."""
@@ -47,7 +47,7 @@ _FOLLOW = (
     r"[A-Za-z0-9_.'\-]{0,16}(?:(?:\\{0,3}[\"'`\])*_]|</[a-z1-6]{1,6}>){1,4}[ \t]{0,3}[:=,!<\-\n]|[ \t]{3,30}=|[ \t]{0,3}[:=!<>*\"'`"
     + LINK
     + "]"
-    rf"|[ ](?:[\-(]|{IS}[ ]|(?:for|fur|of|on|from|to|de|du|der|des|vom|zum|pour|para|per|di|del|do|da|voor|dla|{LINK}{{1,8}})[ ][^\n]{{1,42}}(?:[:=]|[ ]{IS}[ ])|[^ \n]{{0,20}}[0-9!@#$%^&+~])|\(\\{{0,3}}[\"'`]|[\"'`][ ]?[,\n]|[ ]?\n|,[ ]?(?:val|v\b|wert|content|data|default))"
+    rf"|[ ](?:[\-(]|{IS}[ ]|(?:for|fur|of|on|from|to|de|du|der|des|vom|zum|pour|para|per|di|del|do|da|voor|dla|{LINK}{{1,8}})[ ][^\n]{{1,42}}(?:[:=]|[ ]-?>|[ ]{IS}[ ])|[^ \n]{{0,20}}[0-9!@#$%^&+~])|\(\\{{0,3}}[\"'`]|[\"'`][ ]?[,\n]|[ ]?\n|,[ ]?(?:val|v\b|wert|content|data|default))"
 )
 
 
@@ -56,7 +56,7 @@ def assignment(keys: str, suffix: str = _SUFFIX) -> str:
 
 
 def words(
-    literals: tuple[str, ...], follow: str = _FOLLOW, reach: int = 140, before: str = ""
+    literals: tuple[str, ...], follow: str = _FOLLOW, reach: int = 142, before: str = ""
 ) -> tuple[Anchor, ...]:
     return tuple(
         Anchor(w, follow, reach=len(w) + reach, caseless=True, late=True, before=before)
@@ -66,7 +66,7 @@ def words(
 
 _PHRASE = (
     rf"(?P<k>{PASSWORD_NAMES}){CLOSE}{_WHOSE}[ \t]{{0,3}}(?::|=|[ ]?-(?=[ ])|(?![ ]e[ ])[ ]{IS}(?=[ ])|{LINK}{{1,8}})[*_]{{0,3}}[ \t]{{0,3}}"
-    r"(?P<v>[^\W_]{2,16}(?:[ -][^\W_]{1,16}){2,7})(?=[.!]?[ ]{0,2}(?:\n|$|[,;][ ]|[.!]?[\"'`<*|]|[.!][ ]))"
+    r"(?P<v>[^\W_]{2,16}(?:[ -][^\W_]{1,16}){2,7}|(?<=[:=*_ ])[^\W_]{4,16}[ ][^\W_]{4,16}(?=[ ]{0,2}(?:\n|$)))(?=[.!]?[ ]{0,2}(?:\n|$|[,;][ ]|[.!]?[\"'`<*|]|[.!][ ]))"
 )
 
 _PLAIN_SECRETS = tuple(w for w in SECRET_WORDS if "secret" in w or w in ("geheimnis", "segredo", "segreto", "recovery code", "backup code"))  # fmt: skip
@@ -85,7 +85,7 @@ RULES = (
     Rule(
         "passphrase",
         _PHRASE,
-        anchors=words(PASSWORD_WORDS), validator=phrase, kind="password", priority=43, trusted=True,
+        anchors=words(PASSWORD_WORDS), judge=phrase, kind="password", priority=43, trusted=True,
         about="several words behind the name of a password that make no sentence",
         example="password: violet tractor lemon parade",
     ),

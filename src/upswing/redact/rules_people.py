@@ -43,9 +43,9 @@ RULES = (
     ),
     Rule(
         "phone-international",
-        r"(?<![A-Za-z0-9+])\+[1-9][0-9]{0,3}(?:[ .\-]?\(?[0-9]{1,5}\)?){1,6}(?![A-Za-z0-9])",
+        r"(?<![A-Za-z0-9+])\+[1-9][0-9]{0,3}(?:[ .\-]?(?:\([0-9 ]{1,7}\)|[0-9]{1,5})){1,6}(?![A-Za-z0-9])",
         anchors=(Anchor("+", "[1-9][0-9() .-]{6}", 8),),
-        kind="phone", validator=lambda v: v.count(".") != 1 and checks.phone(v), priority=25, trusted=True,
+        kind="phone", validator=lambda v: v.count(".") != 1 and checks.phone_abroad(v), priority=25, trusted=True,
         about="phone numbers with their country code", example="+44 20 7946 0958",
     ),
     shape("phone-us", r"(?:\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[-. ])[2-9][0-9]{2}[-.][0-9]{4}", ((r"\([0-9]{3}\) [0-9]{3}[-.][0-9]{4}", 14), (r"\([0-9]{3}\)[0-9]{3}[-.][0-9]{4}", 13), (r"[0-9]{3}[-. ][0-9]{3}[-.][0-9]{4}", 12)), kind="phone", validator=checks.phone, example="(415) 555-0132", priority=25, about="North American phone numbers"),

@@ -25,11 +25,14 @@ from .said import (
     ASKED,
     COMPOUNDS,
     LOGIN,
+    PLACES,
     QUALITIES,
     SETTING,
     STRONG_LOGIN,
+    asks_how,
     ended,
     tells,
+    whose,
 )
 from .strength import strong
 from .values import dummy, label, mixed, several_words, spoken
@@ -53,7 +56,7 @@ _LINKS = (
 )
 _ADVERBS = (
     r"(?:[ ](?i:still|now|currently|just|simply|probably|again|always|set to|changed to|the same|as follows|the following|apparently|actually|noch|immer noch|immer|jetzt|nun"
-    r"|derzeit|aktuell|einfach|wieder|wie folgt|folgendes|wohl|also|toujours|encore|maintenant|desormais|actuellement|simplement|ahora|todavia|aun|siempre|simplemente|actualmente"
+    r"|derzeit|aktuell|einfach|ubrigens|wieder|wie folgt|folgendes|wohl|also|toujours|encore|maintenant|desormais|actuellement|simplement|ahora|todavia|aun|siempre|simplemente|actualmente"
     r"|agora|ainda|sempre|atualmente|ora|ancora|adesso|semplicemente|attualmente|teraz|nadal|obecnie|ciagle|nu|nog steeds|nog|altijd|momenteel|simdi|hala|artik|this|dies|ceci|taki)){0,2}"
 )
 _GAP = r"(?P<g>(?:[ ,][^\n.!?:=;\"`<>|()\x00]{1,90}?)?)"
@@ -79,7 +82,7 @@ _FROM = (
     + _value("b")
 )
 _TURKISH = rf"{_NAME}[ ](?P<au>{_WORD}{{3,64}}?)'?(?:den|dan|ten|tan)[ ](?P<bu>{_WORD}{{3,64}})"
-_SET = rf"{_NAME}(?P<g>(?:[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?)?)[ ](?i:to|auf|a|sur|en|como|para|su|na|op|as|per|in|naar|zu)[ ]{VALUE}"
+_SET = rf"{_NAME}(?P<g>(?:[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?)?)[ ](?P<to>(?i:to|auf|a|sur|en|como|para|su|na|op|as|per|in|naar|zu))[ ]{VALUE}"
 _BRACKETS = rf"{_NAME}(?:[ ][^\n.!?:=;,\"`<>|()\x00]{{1,50}})?{_NEXT}\((?P<u>[^()\n\"'`\x00]{{3,64}})\)(?![ ]?[:=])"
 _BESIDE = rf"{_NAME}(?:{_ADVERBS},?[ ]|(?<=[{PASSWORD}]))(?P<u>{_WORD[:-1]}:=]{{3,64}}+)(?![(\[=]|[ ]?[:=])"
 _QUOTED = rf"{_NAME}(?P<g>[^\n.!?:=;\"'`<>|()A-Za-z0-9\x00]{{0,24}}|[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?[ ]){QUOTE}(?P<v>[^\"'`\n\x00]{{2,64}}){QUOTE}"
@@ -90,6 +93,9 @@ _SAID_IN_CJK = re.compile(
     "ません|ます|ない|くだ|した|する|れる|にで|[什么多少哪谁何聞使空聴教見没在错误錯誤不无無必过過期请請已未是为為空短长長度强忘改设設被需应應可太请を必須間違効変更設定入力正ごです的了吗嗎保存加密表示確認再管理]"
 )
 _PIN = rf"(?P<k>{PIN_NAMES})(?![A-Za-z0-9_])(?:[ ][^\n.!?:=;\"`<>|0-9\x00]{{0,60}}?)?(?:{_LINKS}{_ADVERBS}|[ ]?\(|[ ](?i:to|auf|a|en|como|su|na|op)|:)[ ]?[\"'`*]{{0,2}}(?P<v>[0-9]{{4,8}})(?![0-9A-Za-z%]|[.,:][0-9]|[ ]?(?i:times|mal|fois|digits|stellen|chars|characters))"
+
+
+_ENGLISH = re.compile(r"(?i)\b(?:the|my|your|our|his|her|their|an?|change|reset|update)\b")
 
 
 def _said(match: re.Match[str]) -> bool:
@@ -130,7 +136,19 @@ def _set(match: re.Match[str]) -> bool:
     first = re.match(r"[\w\-]+", match.group("g").strip(" ,"))
     if not SETTING.search(around) or (first and first.group().lower() in COMPOUNDS):
         return False
-    return _quoted(value) if quoted else tells(match, value)
+    if quoted:
+        return _quoted(value)
+    return tells(match, value) and (mixed(value) or not _somewhere(match))
+
+
+def _somewhere(match: re.Match[str]) -> bool:
+    """`How do I change my password in …?`: the sentence names the place, not the password."""
+    to, text, start = match.group("to").lower(), match.string, match.start()
+    if to not in PLACES:
+        return False
+    line = text.rfind("\n", 0, start) + 1
+    english = to == "in" and _ENGLISH.search(text, max(line, start - 40), start) is not None
+    return english or asks_how(text, start)
 
 
 def _in_quotes(match: re.Match[str]) -> bool:
@@ -188,6 +206,8 @@ def _beside(match: re.Match[str]) -> bool:
         return ended(match) and STRONG_LOGIN.search(before) is not None
     if mixed(low) or strong(value.rstrip(".,;:?)")):
         return len(low) >= 5
+    if whose(text, match.end()):
+        return False
     if PASSWORD in name and value.isascii():
         return True
     after = text[match.end() : match.end() + 40].partition("\n")[0]

@@ -29,6 +29,19 @@ def _words(words: tuple[str, ...], follow: str, reach: int) -> tuple[Anchor, ...
     return tuple(Anchor(w, follow, reach=len(w) + reach, caseless=True, late=True) for w in words)
 
 
+_KEYWORD = r"(?:user|username|uid|dbname|database|host|hostaddr|port|server|sslmode|charset)"
+_BEFORE = re.compile(rf"(?i)\b{_KEYWORD}=[^\s=,()]{{1,60}}[ ]{{1,2}}$")
+_AFTER = re.compile(rf"(?i)[ ]{{1,2}}{_KEYWORD}=[^\s=,()]")
+
+
+def _connection(match: re.Match[str]) -> bool:
+    """Do other keywords stand beside this one, with a semicolon or a space between?"""
+    before = match.string[max(0, match.start() - 80) : match.start()]
+    if (";" in before and "=" in before) or _BEFORE.search(before):
+        return True
+    return before[-1:] in ("'", '"') and _AFTER.match(match.string, match.end()) is not None
+
+
 RULES = (
     Rule(
         "private-key",
@@ -78,10 +91,10 @@ RULES = (
     ),
     Rule(
         "odbc-password",
-        r"(?i:pwd|password)[ ]?=[ ]?(?P<v>\{[^}\x00]{4,128}\}|[^\s;\"'<>\x00]{4,128})(?=;|\"|'|$)",
+        r"(?i:pwd|password)[ ]?=[ ]?(?P<v>\{[^}\x00]{4,128}\}|[^\s;\"'<>\x00]{4,128})(?=;|\"|'|$|[ ]\w{2,20}=)",
         anchors=_words(("pwd", "password"), "[ ]?=", 4),
         validator=lambda v: not dummy(v) and "(" not in v and "$" not in v,
-        judge=lambda m: ";" in m.string[max(0, m.start() - 80) : m.start()] and "=" in m.string[max(0, m.start() - 80) : m.start()],
+        judge=_connection,
         kind="password", priority=46, trusted=True,
         about="Pwd= in ODBC, ADO and JDBC connection strings",
         example="Server=db;Database=x;Uid=app;Pwd=correcthorse;",
@@ -106,7 +119,7 @@ RULES = (
     ),
     Rule(
         "command-password",
-        r"(?:sshpass[ ]{1,3}-p[ ]?|mysql(?:dump|admin)?[ ][^\n|;\x00]{0,120}?[ ]?-p|docker login[^\n|;\x00]{0,120}? -p[ ]|curl[ ][^\n|;\x00]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'\x00]{1,64}:)(?:[\"'](?P<w>[^\"'$<\n\x00]{3,127})[\"']|[\"']?(?P<v>[^\s\"'$<\x00][^\s\"'\x00]{3,127}))",
+        r"(?:sshpass[ ]{1,3}-p[ ]?|mysql(?:dump|admin)?[ ][^\n|;\x00]{0,120}?(?<=[ ])-p|docker login[^\n|;\x00]{0,120}? -p[ ]|curl[ ][^\n|;\x00]{0,200}?(?<=[ ])(?:-[fikLsSv]{0,5}u|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"'\x00]{1,64}:)(?:[\"'](?P<w>[^\"'$<\n\x00]{3,127})[\"']|[\"']?(?P<v>[^\s\"'$<\x00][^\s\"'\x00]{3,127}))",
         anchors=(
             Anchor("sshpass", "[ ]{1,3}-p", reach=16),
             Anchor("mysql", "[a-z]{0,5}[ ]", reach=16),

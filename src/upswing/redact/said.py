@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .cues import ADVERBS, CUES
+from .cues import ADVERBS, CUES, SERVICES
 from .ordinary import ordinary
 from .strength import strong
 from .values import DOTTED, IDENTIFIER, LETTERS, digits, dummy, in_code, label, mixed
@@ -77,6 +77,29 @@ _ADJECTIVE = re.compile(
 _TRAIL = ".,;:!?)"
 
 
+PLACES = frozenset("in en sur su op na auf a".split())  # noqa: SIM905
+"""Words behind which the new password stands, or the place where it is changed."""
+_HOW = re.compile(
+    r"(?i)\b(?:how|where|wie|wo|comment|ou|como|donde|onde|come|dove|hoe|waar|jak|gdzie|nasil|hvordan|hur)\b"
+)
+_WHOSE = re.compile(
+    r"[ ](?:is|was|ist|war|lautet|est|etait|es|era|e|jest|to)[ ](<?)([^\s<>.,;:!?]{3,64})|[ ]?[:=]"
+)
+
+
+def asks_how(text: str, at: int) -> bool:
+    """Does the line before this place ask how, or where, something is done?"""
+    return _HOW.search(text, max(text.rfind("\n", 0, at) + 1, at - 80), at) is not None
+
+
+def whose(text: str, at: int) -> bool:
+    """Is the password told only behind this word, which says whose it is: `password Deezer is …`?"""
+    match = _WHOSE.match(text, at)
+    if match is None or match.group(2) is None:
+        return match is not None
+    return bool(match.group(1)) or not (says_something(match.group(2)) or ordinary(match.group(2)))
+
+
 def ended(match: re.Match[str]) -> bool:
     """Does the sentence end here, or begin something new?"""
     if match.group(0)[-1] in ".!?,;":
@@ -108,6 +131,7 @@ def tells(match: re.Match[str], value: str) -> bool:
         (plain.isupper() and len(plain) < 6)
         or low in CUES
         or low in ADVERBS
+        or low in SERVICES
         or ordinary(low)
         or (_ADJECTIVE.fullmatch(low) and not strong(plain))
     ):

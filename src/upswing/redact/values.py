@@ -16,6 +16,7 @@ import math
 import re
 from collections import Counter
 
+from .cues import ADVERBS
 from .ordinary import ordinary
 from .words import IDENTIFIERS, PASSWORD, SECRET, says_something
 
@@ -200,12 +201,21 @@ def several_words(value: str) -> bool:
     return 2 <= len(words) <= 7 and not _FUNCTION & set(words) and "," not in value
 
 
-def phrase(value: str) -> bool:
+_PAIR, _LONG = 2, 10
+"""Two words; a stem says little of a word so long, which may be two words joined."""
+
+
+def phrase(match: re.Match[str]) -> bool:
     """Words that make no sentence, and do not speak of passwords."""
+    value = match.group("v")
     parts = value.lower().replace("-", " ").split()
     spoken_of = [word for word in parts if says_something(word)]
     small = [word for word in parts if word in _FUNCTION]
     known = sum(ordinary(word) for word in parts)
+    if len(parts) == _PAIR:
+        named = "phrase" in match.group("k").lower()
+        usual = [word for word in parts if ordinary(word) and not (named and len(word) > _LONG)]
+        return not usual and not spoken_of and not label(value) and value == value.lower()
     return len(small) <= len(parts) // 4 and len(spoken_of) < 2 and known < len(parts) and not label(value)  # fmt: skip
 
 
@@ -255,12 +265,19 @@ def _assigned(match: re.Match[str], value: str) -> bool:
         )
     if not _SIGN.search(value):
         return (
-            (match.group("op") == ":" or ("-" in value and not ordinary(value)))
+            (_told(match) or ("-" in value and not ordinary(value)))
             and not coded
             and value[0] not in "/.-"
             and not ALGORITHM.fullmatch(value)
         )
     return value[0] != "/" or value.count("/") < 2
+
+
+def _told(match: re.Match[str]) -> bool:
+    """A colon, or an arrow behind several words: `password for the guests -> …`."""
+    if match.group("op") in ("->", ">"):
+        return " " in match.string[match.end("k") : match.start("op")].strip()
+    return match.group("op") == ":"
 
 
 def _in_sentence(match: re.Match[str]) -> bool:
@@ -293,6 +310,7 @@ def _after_is(match: re.Match[str], value: str) -> bool:
         and link not in ("to", "on", "now")
         and LETTERS.fullmatch(plain) is not None
         and not ordinary(plain)
+        and plain.lower() not in ADVERBS
         and _ends(match)
     )
 

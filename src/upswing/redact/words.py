@@ -17,7 +17,7 @@ _WORDS = {
         "|비밀번호|패스워드|암호|المرور|السر|पासवर्ड|कूटशब्द|סיסמ[האת]|รหัสผ่าน|κωδικ(?:ός|ο[ςύ])"
     ),
     SECRET: "приватный ключ|закрытый ключ|секретный ключ|api[- ]?ключ|私[钥鑰]|секрет(?:ный)?|токен(?:а|ом)?|ключ(?:а|ом)?|密[钥鑰]|金鑰|令牌|秘[钥密]|トークン|シークレット|キー|秘密鍵|토큰|비밀키",
-    PIN: "пин(?:-?код)?|验证码|驗證碼|認証コード|確認コード|인증번호",
+    PIN: "пин(?:-?код)?|(?:ваш|мой|твой) код|код(?= (?:подтверждения|из смс|доступа|авторизации))(?: [а-яё]+){1,2}|验证码|驗證碼|認証コード|確認コード|인증번호",
     PHONE: "моб(?=\\.)|联系我|联系电话|联络|拨打|致电|号码|打我|有事打|请联系|微信同号|連絡先?|問い合わせ|お電話|позвони(?:те)?|телефон(?:а|у|ом)?|тел|мобильн(?:ый|ого)|звони(?:те)?|номер|电话|電話(?:番号)?|手机(?:号码?)?|手機|携帯(?:電話)?|联系方式|传真|전화(?:번호)?|휴대폰|هاتف|फ़?ोन",
     PASSPORT: "身份证(?:号码?)?|身分證|マイナンバー|個人番号|снилс|инн|паспорт(?:а|ные)?|загранпаспорт|护照(?:号码?)?|護照|パスポート(?:番号)?|旅券(?:番号)?|여권(?:번호)?|جواز",
     BIRTH: "生まれ|(?<=日)生|生于|出生于|день рождения|рожд(?=\\.)|рождения|родил(?:ся|ась)|д\\.?р\\.?(?=[: ])|出生(?:日期|年月日?|于|在)?|生日|生年月日|誕生日|생년월일|الميلاد|जन्म",
@@ -25,7 +25,7 @@ _WORDS = {
 }  # fmt: skip
 _STEMS = (
     "асс", "одовое", "арол", "АРОЛ", "озинка", "риватн", "акрыт", "екрет", "окен", "люч", "密", "私", "口令", "暗証", "合言葉", "パス", "비밀", "패스", "암호", "المرور",
-    "السر", "पास", "कूट", "סיסמ", "รหัส", "ωδικ", "金鑰", "令牌", "秘", "トーク", "シーク", "キー", "토큰", "пин", "Пин", "ПИН", "验证", "驗證", "認証", "確認",
+    "السر", "पास", "कूट", "סיסמ", "รหัส", "ωδικ", "金鑰", "令牌", "秘", "トーク", "シーク", "キー", "토큰", "код", "Код", "пин", "Пин", "ПИН", "验证", "驗證", "認証", "確認",
     "인증", "елефон", "мо", "拨打", "致电", "号码", "打", "请联", "微信", "連絡", "問い", "生ま", "日生", "生于", "рожд", "тел", "Тел", "обильн", "вони", "омер", "电话", "電話", "手机", "手機", "携帯", "联系", "传真", "전화", "휴대", "هاتف",
     "ोन", "身份证", "身分", "マイナ", "個人番", "нилс", "НИЛС", "инн", "ИНН", "аспорт", "护照", "護照", "旅券", "여권", "جواز", "ождени", "одил", "出生", "生日", "生年", "誕生", "생년", "الميلاد", "जन्म",
 )  # fmt: skip
@@ -111,16 +111,25 @@ SECRET_NAMES = (
     rf"|{SECRET}{{1,8}}"
 )  # fmt: skip
 
+_OWN_CODES = (
+    "your code", "ihr code", "dein code", "mein code", "votre code", "ton code", "mon code", "su codigo", "tu codigo", "mi codigo", "seu codigo", "meu codigo", "tuo codice", "suo codice", "mio codice", "uw code", "je code", "jouw code", "mijn code", "twoj kod", "moj kod",
+    "secret code", "code secret", "codigo secreto", "codice segreto", "geheimcode",
+)  # fmt: skip
+"""A code that somebody was sent; it needs its number right behind it."""
 PIN_WORDS = (
     "pin", "pin code", "pin-code", "pin number", "pincode", "otp code", "2fa code", "pinnummer", "otp", "cvv", "cvv2", "cvc", "2fa", "security code", "verification code", "one-time code",
     "one time code", "confirmation code", "unlock code", "geheimzahl", "codigo de verificac",
     "code de verification", "code de securite", "codice di verifica", "codigo de seguran",
-    "codigo de seguridad", "bestatigungscode", "sicherheitscode", "door code", "gate code", PIN,
+    "codigo de seguridad", "bestatigungscode", "sicherheitscode", "door code", "gate code", "tan", "einmalcode", "freigabecode", "anmeldecode", "verifizierungscode", "prufcode", "aktivierungscode",
+    "sms code", "sms-code", "auth code", "authentication code", "activation code", "code de confirmation", "code de validation", "code a usage unique", "code sms", "codigo de confirmac", "codigo de un solo uso", "codigo sms",
+    "codice di conferma", "codice di sicurezza", "codice sms", "verificatiecode", "bevestigingscode", "beveiligingscode", "kod weryfikacyjny", "kod potwierdz", "kod sms", "kod autoryzac", "dogrulama kodu", "onay kodu", "verifieringskod", "engangskod", "pin kod", *_OWN_CODES, PIN,
 )  # fmt: skip
 PIN_NAMES = (
-    rf"(?:{_EDGE}(?i:pin(?:[ -]?(?:code|nummer|number|no|nr)\.?)?|t?otp(?:[ -]code)?|cv[vc]2?|2fa(?:[ -]code)?"
-    r"|(?:security|verification|one[- ]time|confirmation|unlock|door|gate) code|geheimzahl|codigo de (?:verificac(?:ion|ao)|seguran(?:ca|za)|seguridad)"
-    r"|code de (?:verification|securite)|codice di verifica|bestatigungscode|sicherheitscode)"
+    rf"(?:{_EDGE}(?i:pin(?:[ -]?(?:code|kod(?:u|um|unuz)?|nummer|number|no|nr)\.?)?|t?otp(?:[ -]code)?|cv[vc]2?|2fa(?:[ -]code)?"
+    r"|(?:security|verification|one[- ]time|confirmation|unlock|door|gate|auth|authentication|activation|sms)[ -]code|geheimzahl|codigo (?:de (?:verificac(?:ion|ao)|confirmac(?:ion|ao)|seguran(?:ca|za)|seguridad|un solo uso)|sms)"
+    r"|code (?:de (?:verification|securite|confirmation|validation)|a usage unique|sms)|codice (?:di (?:verifica|conferma|sicurezza)|sms)|(?:bestatigungs|sicherheits|einmal|freigabe|anmelde|verifizierungs|pruf|aktivierungs|verificatie|bevestigings|beveiligings)code"
+    r"|kod (?:weryfikacyjny|potwierdz[a-z]{2,8}|sms|autoryzac[a-z]{2,6})|(?:dogrulama|onay) kodu(?:nuz|n)?|(?:verifierings|engangs)kod(?:en)?)|(?<![A-Z0-9_])T(?:AN|an)(?![a-z])(?:-(?:Nummer|Code))?"
+    rf"|{_EDGE}(?i:{'|'.join(_OWN_CODES)})(?=[ ](?:is|ist|lautet|est|es|e|jest|to|[0-9])|:)"
     rf"|{PIN}{{1,8}})"
 )
 

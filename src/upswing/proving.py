@@ -202,7 +202,7 @@ class Proving:
         row = await self._rows.get(run_id)
         if row is None:
             return None
-        return row, tuple(under.progress.values()) if under else ()
+        return row, tuple(under.progress.values()) if under and row.ended is None else ()
 
     async def suites(self, names: Sequence[str] | None, candidate: str = "") -> tuple[str, ...]:
         """What these names mean, or without any the usual; `Rejected` when one is unknown."""

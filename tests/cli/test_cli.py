@@ -191,7 +191,7 @@ def test_doctor_says_what_to_do(data):
     [
         (["info"], {}, None, "No loop is running"),
         (["status"], {}, None, "holds no loop yet"),
-        (["keys"], {}, None, "start it with `upswing up"),
+        (["keys"], {}, None, "start one with `upswing up"),
         (["up"], {"NATS_URL": "http://x"}, None, "NATS_URL must start with nats://"),
         (["up", "--port", "0"], {"NATS_URL": "nats://127.0.0.1:1"}, None, "cannot be reached"),
         (["up"], {}, "[collect]\nmax_bytes = 5\n", "max_bytes"),

@@ -70,7 +70,7 @@ async def test_nothing_is_left_behind():
                 await asyncio.gather(*clients)
             await until(lambda: own.health()["under_way"] == 0, 20, "requests are left")
             await until(lambda: len(own.port.crowd) <= 1, 20, "clients are left")
-            assert own.port.uploads.reserved == 0
+            await until(lambda: own.port.uploads.reserved == 0, 20, "bytes are left reserved")
             assert all(episode.flights == 0 for episode in own.recorder.book.all())
             for backend in own._ways._backends.values():
                 await until(

@@ -15,7 +15,6 @@ from urllib.parse import quote
 from upswing.cli.client import ask
 from upswing.cli.training import printable, read, remote
 from upswing.errors import Misuse
-from upswing.train.movement import movement_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -164,6 +163,8 @@ def _movement(status: Status) -> list[str]:
     """How far the policy moved and what that brought, once the job is over."""
     if status["status"] != "completed":
         return []
+    from upswing.train.movement import movement_of
+
     found = movement_of("", status.get("metadata", {}))
     return [f"{name} {printable(told)}" for name, told in found.lines() if name != "held out"]
 

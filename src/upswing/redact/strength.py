@@ -40,7 +40,7 @@ _LEAST, _MOST = 5, 64
 def unlikely(word: str) -> int:
     """How many pairs of letters does this word have that words do not have?
 
-    >>> unlikely("swordfish"), unlikely("qzkfpwtj") > 1
+    >>> unlikely("sunflower"), unlikely("qzkfpwtj") > 1
     (0, True)
     """
     low = word.lower()

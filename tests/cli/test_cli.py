@@ -2,6 +2,7 @@
 
 import errno
 import json
+import socket
 import subprocess
 import sys
 
@@ -200,6 +201,7 @@ def test_doctor_says_what_to_do(data):
         (["up"], {"UPSWING_CONFIG": "/nowhere/x.toml"}, None, "does not exist"),
         (["up", "--host", "0.0.0.0", "--port", "0"], {"AGENTGYM_RL_API_KEY": "short"}, None, "too weak"),
         (["dead", "show"], {}, None, "Say which"),
+        (["up", "--port", "18123", "--gateway-port", "18123"], {}, None, "are both 18123"),
         (["up", "--port", "0"], {"DATABASE_URL": "postgresql://127.0.0.1:1/x"}, None, "store cannot be used"),
         (["up", "--port", "0"], {"TRAJECTORY_STORAGE_PATH": "ftp://x/y"}, None, "TRAJECTORY_STORAGE_PATH"),
     ],
@@ -261,6 +263,20 @@ def test_a_second_loop_in_the_same_directory_is_refused(running):
     done = cli("up", "--port", "0", data=running.data, check=False)
     assert done.returncode == 1
     assert f"in use by process {running.popen.pid}".encode() in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--port", "--gateway-port"])
+def test_a_port_that_is_taken_is_refused_before_anything_is_made(data, option):
+    others = {"--port": "0", "--gateway-port": "0"}
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        others[option] = str(held.getsockname()[1])
+        words = [word for pair in others.items() for word in pair]
+        done = cli("up", *words, data=data, check=False)
+    assert done.returncode == 1
+    assert f"give another with {option}" in done.stderr.decode()
+    assert not data.exists()
 
 
 def test_a_port_that_is_taken_is_named(running, data):

@@ -66,7 +66,6 @@ def up(arguments: argparse.Namespace) -> int:
 
     progress = Progress(sys.stdout)
     progress.waits_for("the program to load")
-    from upswing.adapters.listening import bound
     from upswing.cli.examining import check_config
     from upswing.config import read_settings, read_surroundings
     from upswing.http1.port import raise_open_files
@@ -81,8 +80,8 @@ def up(arguments: argparse.Namespace) -> int:
     check_config(settings, surroundings)
     if not arguments.no_gateway:
         check_can_serve(settings, surroundings)
-    if arguments.port and read_running(arguments.data) is None:
-        bound(arguments.host, arguments.port, "--port").close()
+    if read_running(arguments.data) is None:
+        check_ports(arguments)
     loop = Loop(
         arguments.data, settings, surroundings,
         Address(
@@ -95,6 +94,20 @@ def up(arguments: argparse.Namespace) -> int:
     progress.beside_logs()
     faulthandler.enable()  # a fault in native code says where it was
     return run_async(_run(loop, progress))
+
+
+def check_ports(arguments: argparse.Namespace) -> None:
+    """A port that cannot be had is refused before anything is made."""
+    from upswing.adapters.listening import bound
+
+    wanted = {"--port": arguments.port}
+    if not arguments.no_gateway:
+        wanted["--gateway-port"] = arguments.gateway_port
+    chosen = {option: port for option, port in wanted.items() if port}
+    if len(set(chosen.values())) < len(chosen):
+        raise Misuse(f"--port and --gateway-port are both {arguments.port}: give them two.")
+    for option, port in chosen.items():
+        bound(arguments.host, port, option).close()
 
 
 def check_can_serve(settings: Settings, surroundings: Surroundings) -> None:

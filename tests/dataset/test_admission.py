@@ -93,7 +93,7 @@ async def test_rows_from_before_the_columns_are_filled_in(store):
         later = " ".join(statement for each in MIGRATIONS[2:] for statement in each)
         made = re.findall(r"CREATE TABLE (\w+)", later)
         for index in re.findall(r"CREATE INDEX (\w+)", later):
-            tx.execute(f"DROP INDEX {index}")
+            tx.execute(f"DROP INDEX IF EXISTS {index}")
         for table in made:
             tx.execute(f"DROP TABLE {table}")
         for table, column in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", later):

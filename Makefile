@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test test-all storm bench check clean
+# Every process that a test starts would compile all of the source again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: install demo test test-all test-extras storm bench check clean
 
 install: $(STAMP)  ## .venv with everything in it
 
@@ -12,10 +15,13 @@ demo: $(STAMP)  ## the whole loop turns, and you see it
 	$(BIN)/upswing demo
 
 test: $(STAMP)  ## the default tests: unit, property, learning, live
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10 -m "not slow" $(ARGS)
 
 test-all: $(STAMP)  ## the slow ones too
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+test-extras:  ## Inspect AI and Presidio, each as it is installed, in a venv that is thrown away
+	PYTHON=$(PYTHON) scripts/test-extras $(ARGS)
 
 storm: $(STAMP)  ## kills, corruption, poison, forgery at full size; one line each at the end
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m storm $(if $(STORM),--storm "$(STORM)") $(ARGS)

@@ -8,8 +8,12 @@ python -m bench reasoning --seed 0
                             a user's own tasks and `smollm2`: an hour, one line of JSON
 python -m bench recipe-spread --slices 3 --seeds 3
                             how far the default recipe's models scatter: one line of JSON
+python -m bench dashboard --trajectories 2000 --rounds 3
+                            what ten open pages cost, in small: one line of JSON
 python -m bench cycle-time --cycles 10
                             seconds of a job in each cycle: one line of JSON
+python -m bench read-api --rows 10000,1000000
+                            what pages and tools ask, in stores of these sizes: a table of milliseconds
 """
 
 import importlib
@@ -24,6 +28,7 @@ MODULES = (
     "redaction_recall",
     "reward",
     "recorder",
+    "agent_zero",
     "ingest",
     "catchup",
     "latency",
@@ -32,10 +37,14 @@ MODULES = (
     "recovery",
     "canary",
     "gateway",
+    "shapes",
     "doors",
+    "read_api",
     "learning",
     "rollouts",
+    "backtest",
     "grpo",
+    "dashboard",
     "demo",
 )
 
@@ -43,6 +52,7 @@ COMMANDS = {
     "reasoning": "reasoning",
     "recipe-spread": "recipe_spread",
     "cycle-time": "cycle_time",
+    "read-api": "read_api",
 }
 """Benches with options of their own, which print one line of JSON; they take long, and run only when named."""
 
@@ -57,10 +67,17 @@ def _rows_of(name: str) -> list[Row]:
 
 
 def main(names: list[str]) -> int:
+    if names[:1] in (["-h"], ["--help"]):
+        print(f"{__doc__}\nBenches: {', '.join((*MODULES, *COMMANDS))}")
+        return 0
     if names[:1] == ["learning"] and any(name.startswith("-") for name in names):
         from bench.unattended import main as unattended
 
         return unattended(names[1:])
+    if names[:1] == ["dashboard"] and len(names) > 1:
+        from bench.dashboard import main as dashboard
+
+        return dashboard(names[1:])
     if names and names[0] in COMMANDS:
         command = importlib.import_module(f"bench.{COMMANDS[names[0]]}")
         return int(command.main(names[1:]))

@@ -54,7 +54,7 @@ def _row(size, told):
     with live_peer(peer_python("scipy", *REQUIREMENTS), __file__, size) as ask:
         known = versions(msgspec=version("msgspec"), **ask("versions"))
         for drop in (0.0, 0.2):
-            worse = _evidence(size, drop).rewards.worse.rules_out(0.01)
+            worse = _evidence(size, drop).rewards.worse.rejects_null(0.01)
             assert worse is (ask(drop) < 0.01) is (drop > 0), "both must see the same"
         ratio = side_by_side(lambda: _rate(_ours(size)), lambda: ask("rate"), ROUNDS)
     return Row(
@@ -67,22 +67,24 @@ def _row(size, told):
 
 
 def _evidence(size, drop=0.0):
-    from upswing.deploy.errors import Tally
-    from upswing.deploy.evidence import begin
-    from upswing.deploy.limits import Limits
+    from upswing.deploy.core.error_rate import RequestCounts
+    from upswing.deploy.core.evidence import begin_evidence
+    from upswing.deploy.core.limits import RolloutLimits
 
-    evidence = begin(Limits())
-    evidence.errors.count("gateway", Tally(size // 10, size // 1000), Tally(size, size // 100))
+    evidence = begin_evidence(RolloutLimits())
+    evidence.errors.count(
+        "gateway", RequestCounts(size // 10, size // 1000), RequestCounts(size, size // 100)
+    )
     for seq, (reward, candidate) in enumerate(_stream(size, drop), 1):
         evidence.rewards.observe(seq, reward, candidate=candidate)
     return evidence
 
 
 def _ours(size):
-    from upswing.deploy.health import judge
-    from upswing.deploy.limits import Limits
+    from upswing.deploy.core.health import judge_health
+    from upswing.deploy.core.limits import RolloutLimits
 
-    limits, evidence, stream = Limits(), _evidence(size), _stream(size)
+    limits, evidence, stream = RolloutLimits(), _evidence(size), _stream(size)
     seq = size
 
     def work(times):
@@ -91,7 +93,7 @@ def _ours(size):
             seq += 1
             reward, candidate = stream[seq % size]
             evidence.rewards.observe(seq, reward, candidate=candidate)
-            judge(evidence, limits)
+            judge_health(evidence, limits)
 
     return work
 

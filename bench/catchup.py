@@ -40,10 +40,13 @@ def rows() -> list[Row]:
     return [
         Row(
             name=f"backlog of {MESSAGES:,} after kill -9, taken from the bus",
-            value=rate, target=TARGET, unit="/s", peer=f"the last one after {last:.1f} s",
+            value=rate,
+            target=TARGET,
+            unit="/s",
+            peer=f"the last one after {last:.1f} s",
             versions=versions(),
         )
-    ]  # fmt: skip
+    ]
 
 
 async def _measured(data: Path) -> tuple[float, float]:

@@ -33,34 +33,52 @@ def rows():
     return [
         Row(
             name=f"demo, tiny: seeds with at least +{GAIN} on held-out tasks",
-            value=sum(gain >= GAIN for gain in gains), target=0.9 * len(seeds), unit="seeds",
+            value=sum(gain >= GAIN for gain in gains),
+            target=0.9 * len(seeds),
+            unit="seeds",
             peer=f"{few}; gains {', '.join(f'{gain:+.2f}' for gain in sorted(gains))}",
         ),
         Row(
             name="demo, tiny: runs that end with a worse model at 100 %",
-            value=sum(run["heldout_after"] < run["heldout_before"] for run in runs), target=1,
-            unit="runs", better="lower", peer=few,
+            value=sum(run["heldout_after"] < run["heldout_before"] for run in runs),
+            target=1,
+            unit="runs",
+            better="lower",
+            peer=few,
         ),
         Row(
             name="demo, tiny: first improved model at full traffic, slowest",
-            value=max(run["stages"].get("first_improved", float("nan")) for run in runs), target=180,
-            unit="s", better="lower", peer=few,
+            value=max(run["stages"].get("first_improved", float("nan")) for run in runs),
+            target=180,
+            unit="s",
+            better="lower",
+            peer=few,
         ),
         Row(
-            name="demo, tiny: everything, slowest", value=max(run["seconds"] for run in runs),
-            target=360, unit="s", better="lower", peer=few,
+            name="demo, tiny: everything, slowest",
+            value=max(run["seconds"] for run in runs),
+            target=360,
+            unit="s",
+            better="lower",
+            peer=few,
         ),
         Row(
             name="demo, tiny: peak memory of all processes",
-            value=max(run["peak_memory_gb"] for run in runs), target=3, unit="GB", better="lower",
+            value=max(run["peak_memory_gb"] for run in runs),
+            target=3,
+            unit="GB",
+            better="lower",
             peer=few,
         ),
         Row(
             name="demo, tiny: sabotaged model taken back after its first answer, slowest",
-            value=max(float("nan") if each is None else each for each in back), target=60, unit="s",
-            better="lower", peer=f"taken back in {sum(each is not None for each in back)} of {few}",
+            value=max(float("nan") if each is None else each for each in back),
+            target=60,
+            unit="s",
+            better="lower",
+            peer=f"taken back in {sum(each is not None for each in back)} of {few}",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _run(seed):
@@ -69,8 +87,10 @@ def _run(seed):
         summary = home / "summary.json"
         done = subprocess.run(
             [UPSWING, "demo", "--data", home / "data", "--seed", str(seed), "--summary", summary],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             raise RuntimeError(f"seed {seed}: {done.stdout[-800:]} {done.stderr[-400:]}")
         found = json.loads(summary.read_text())
@@ -79,8 +99,9 @@ def _run(seed):
             f"  seed {seed}: {scores}; first "
             f"improved {found['stages'].get('first_improved')} s, all {found['seconds']} s, "
             f"{found['peak_memory_gb']} GB, taken back {found['taken_back_seconds']} s",
-            file=sys.stderr, flush=True,
-        )  # fmt: skip
+            file=sys.stderr,
+            flush=True,
+        )
         return found
     finally:
         shutil.rmtree(home, ignore_errors=True)

@@ -60,9 +60,15 @@ def _pressed(kind: str, way: str, count: int, port: Ask, crowd: Ask) -> list[Row
         )
     name = f"doors, {kind}, {count:,} {way}"
     return [
-        Row(name=f"{name}: p99 of an honest client", value=statistics.median(ratios), target=P99_TIMES, better="lower", peer="without them"),
+        Row(
+            name=f"{name}: p99 of an honest client",
+            value=statistics.median(ratios),
+            target=P99_TIMES,
+            better="lower",
+            peer="without them",
+        ),
         Row(name=f"{name}: memory", value=max(grown), target=MOST_MB, better="lower", unit="MB"),
-    ]  # fmt: skip
+    ]
 
 
 def _asked(port: Ask) -> tuple[float, float]:

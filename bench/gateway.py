@@ -105,10 +105,30 @@ def _rows(
         all_in = [{ours: rate, theirs: one[theirs]} for rate, one in zip(rates, taken, strict=True)]
         many = f"gateway, {name}: throughput, {CLIENTS} clients"
         rows += [
-            Row(name=f"gateway, {name}: added p50, 1 client", value=added, target=ADDED_MS[kind], better="lower", unit="ms", peer="the stub itself", versions=told),
-            Row(name=many, value=median_ratio(taken, ours, theirs), target=TIMES[kind], peer="litellm proxy", versions=told),
-            Row(name=f"{many}, until all is recorded", value=median_ratio(all_in, ours, theirs), target=FASTER, peer="litellm proxy, to compare", versions=told),
-        ]  # fmt: skip
+            Row(
+                name=f"gateway, {name}: added p50, 1 client",
+                value=added,
+                target=ADDED_MS[kind],
+                better="lower",
+                unit="ms",
+                peer="the stub itself",
+                versions=told,
+            ),
+            Row(
+                name=many,
+                value=median_ratio(taken, ours, theirs),
+                target=TIMES[kind],
+                peer="litellm proxy",
+                versions=told,
+            ),
+            Row(
+                name=f"{many}, until all is recorded",
+                value=median_ratio(all_in, ours, theirs),
+                target=FASTER,
+                peer="litellm proxy, to compare",
+                versions=told,
+            ),
+        ]
     return rows
 
 
@@ -142,9 +162,7 @@ def _command(url: str, clients: int, seconds: float, kind: str) -> list[str]:
 
 
 def _load(url: str, clients: int, seconds: float, kind: str) -> dict:
-    done = subprocess.run(
-        _command(url, clients, seconds, kind), capture_output=True, check=False
-    )  # fmt: skip
+    done = subprocess.run(_command(url, clients, seconds, kind), capture_output=True, check=False)
     if done.returncode:
         raise PeerError(f"chat_load.py: {done.stderr.decode(errors='replace')[-1000:]}")
     measured = json.loads(done.stdout)
@@ -167,9 +185,12 @@ def _changed(url: str, ask: Ask) -> Row:
         f"worst {written[-1]:.1f} ms; from its acknowledgement: worst {stored[-1]:.1f} ms"
     )
     return Row(
-        name=f"gateway, {CLIENTS} clients: a stored plan is followed, worst", value=stored[-1],
-        target=PLAN_MS, better="lower", unit="ms",
-    )  # fmt: skip
+        name=f"gateway, {CLIENTS} clients: a stored plan is followed, worst",
+        value=stored[-1],
+        target=PLAN_MS,
+        better="lower",
+        unit="ms",
+    )
 
 
 def _settled(ask: Ask) -> float:

@@ -3,7 +3,7 @@
     UPSWING_GRPO_SEEDS=0 python -m bench grpo
 
 The same world (`triage`), base (`tiny`), sampling (temperature 1, eight tokens), groups, steps, passes and
-learning rate. Ours are fresh rollouts (`training.rollouts`). After every round of 384 samples, 300 tasks of
+learning rate. Ours are fresh rollouts (`train.child.rollouts`). After every round of 384 samples, 300 tasks of
 the third split are measured with four samples each; that is taken out of the seconds of both.
 """
 
@@ -38,51 +38,69 @@ def rows():
     return [
         Row(
             name=f"grpo, triage: samples to {TARGET} held out, median of {len(seeds)} seeds",
-            value=_ratio(runs, 0), target=1.0 + 1e-9, better="lower", peer=peer, versions=names,
+            value=_ratio(runs, 0),
+            target=1.0 + 1e-9,
+            better="lower",
+            peer=peer,
+            versions=names,
         ),
         Row(
             name=f"grpo, triage: seconds to {TARGET} held out, median of {len(seeds)} seeds",
-            value=_ratio(runs, 1), target=0.5, better="lower", peer="trl's GRPOTrainer", versions=names,
+            value=_ratio(runs, 1),
+            target=0.5,
+            better="lower",
+            peer="trl's GRPOTrainer",
+            versions=names,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def ours(seed, bases):
     """The last (samples, seconds, score), and whether the score is high enough."""
-    from upswing.adapters.bases import resolve
-    from upswing.adapters.models import load, set_threads
-    from upswing.train.recipe import Recipe
-    from upswing.train.rollout_plan import Rollouts
-    from upswing.training.rollouts import FreshRollouts
-    from upswing.worlds.measure import mean_of, measure
-    from upswing.worlds.sampler import Policy
+    from upswing.train.bases.catalog import resolve_base
+    from upswing.train.bases.loading import load_base, set_threads
+    from upswing.train.child.rollouts import FreshRollouts
+    from upswing.train.core.recipe import Recipe
+    from upswing.train.core.rollout_plan import RolloutSettings
+    from upswing.worlds.measure import mean_interval, measure_policy
+    from upswing.worlds.sampler import SamplingPolicy
     from upswing.worlds.triage import Triage
 
     world = Triage(seed)
-    model, tokenizer = load(resolve("tiny", bases))
+    model, tokenizer = load_base(resolve_base("tiny", bases))
     set_threads(model, None)
     tasks, attempts = KNOBS["tasks"], KNOBS["attempts"]
-    plan = Rollouts(
-        "triage", seed, MOST // (tasks * attempts), tasks, attempts, KNOBS["passes"],
-        minutes=60, episodes=MOST,
-    )  # fmt: skip
+    plan = RolloutSettings(
+        "triage",
+        seed,
+        MOST // (tasks * attempts),
+        tasks,
+        attempts,
+        KNOBS["passes"],
+        minutes=60,
+        episodes=MOST,
+    )
     recipe = Recipe(
-        seed=seed, learning_rate=KNOBS["learning_rate"],
-        batch_size=tasks * attempts // KNOBS["steps"], micro_tokens=8192,
-    )  # fmt: skip
+        seed=seed,
+        learning_rate=KNOBS["learning_rate"],
+        batch_size=tasks * attempts // KNOBS["steps"],
+        micro_tokens=8192,
+    )
     trail, took, clock = [], [0.0], [time.monotonic()]
 
     def note(played):
         took[0] += time.monotonic() - clock[0]
-        found = measure(world, Policy("ours", model, tokenizer), seed=seed)
-        score = round(mean_of(found).mean, 4)
+        found = measure_policy(world, SamplingPolicy("ours", model, tokenizer), seed=seed)
+        score = round(mean_interval(found).mean, 4)
         trail.append((played.round * tasks * attempts, round(took[0], 2), score))
         print(trail[-1], file=sys.stderr, flush=True)
         if score >= TARGET:
             raise _Reached
         clock[0] = time.monotonic()
 
-    rounds = FreshRollouts(model, tokenizer, recipe, plan, world, clock=time.monotonic, note=note)
+    rounds = FreshRollouts(
+        model, tokenizer, recipe, plan, world, clock=time.monotonic, on_round=note
+    )
     try:
         for _ in rounds.run():
             pass
@@ -96,9 +114,9 @@ class _Reached(Exception):
 
 
 def theirs(seed, bases):
-    from upswing.adapters.bases import resolve
+    from upswing.train.bases.catalog import resolve_base
 
-    folder = resolve("tiny", bases).folder
+    folder = resolve_base("tiny", bases).folder
     told = run_peer(
         Path(sys.executable), "trl_grpo.py", folder, seed, TARGET, MOST, json.dumps(KNOBS)
     )

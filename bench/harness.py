@@ -162,6 +162,7 @@ class Service:
     data: Path
     http_url: str
     key: str
+    dashboard_url: str = ""
 
     def command(self, *words: str) -> Any:
         """What `upswing WORDS --data … --json` says."""
@@ -177,13 +178,14 @@ def _upswing_json(data: Path, *words: str) -> Any:
 
 
 @contextlib.contextmanager
-def upswing_up() -> Iterator[Service]:
-    """`upswing up` on free ports and an empty folder; it never outlives the block."""
+def upswing_up(*, page: bool = False) -> Iterator[Service]:
+    """`upswing up` on free ports and an empty folder, with the web page or without; it never outlives the block."""
+    shown = ("--dashboard-port", "0") if page else ("--no-dashboard",)
     with tempfile.TemporaryDirectory(prefix="upswing-bench-", ignore_cleanup_errors=True) as name:
         data, log = Path(name) / "data", Path(name) / "log"
         with log.open("wb") as said:
             process = subprocess.Popen(
-                [_upswing(), "up", "--port", "0", "--no-gateway", "--data", str(data)],
+                [_upswing(), "up", "--port", "0", "--no-gateway", *shown, "--data", str(data)],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
@@ -202,7 +204,8 @@ def _when_healthy(process: subprocess.Popen[bytes], data: Path, log: Path) -> Se
         try:
             info = _upswing_json(data, "info", "--show-secrets")
             with urllib.request.urlopen(f"{info['http_url']}/health", timeout=2):
-                return Service(process, data, info["http_url"], info["key"])
+                page = info.get("dashboard_url") or ""
+                return Service(process, data, info["http_url"], info["key"], page)
         except (OSError, ValueError, KeyError, TypeError, PeerError) as error:
             reason = repr(error)
             time.sleep(0.2)

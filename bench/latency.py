@@ -79,11 +79,25 @@ def rows() -> list[Row]:
     peer = "faststream + pydantic + presidio"
     lower = {"better": "lower", "versions": told}
     return [
-        Row(name=f"{name}, {RATE}/s), ours of theirs", value=p(99, ours) / p(99, theirs), target=RATIO_TARGET, peer=peer, **lower),
+        Row(
+            name=f"{name}, {RATE}/s), ours of theirs",
+            value=p(99, ours) / p(99, theirs),
+            target=RATIO_TARGET,
+            peer=peer,
+            **lower,
+        ),
         Row(name=f"{name}, {RATE}/s)", value=p(99, ours), target=TARGET_MS, unit="ms", **lower),
-        Row(name=f"{name}, {FULL_RATE}/s)", value=p(99, full), target=TARGET_MS, unit="ms", **lower),
-        Row(name=f"{name.replace('25', '4')}, {FULL_RATE}/s)", value=p(99, small), target=TARGET_MS, unit="ms", **lower),
-    ]  # fmt: skip
+        Row(
+            name=f"{name}, {FULL_RATE}/s)", value=p(99, full), target=TARGET_MS, unit="ms", **lower
+        ),
+        Row(
+            name=f"{name.replace('25', '4')}, {FULL_RATE}/s)",
+            value=p(99, small),
+            target=TARGET_MS,
+            unit="ms",
+            **lower,
+        ),
+    ]
 
 
 def p(percent: int, numbers: Sequence[float]) -> float:

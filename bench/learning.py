@@ -33,11 +33,11 @@ async def learned(folder, bases, algorithm, seed):
 
 
 def rows():
-    from upswing.adapters.bases import resolve
+    from upswing.train.bases.catalog import resolve_base
 
     home = Path(tempfile.mkdtemp(prefix="upswing-learning-"))
     try:
-        resolve("tiny", home / "bases")
+        resolve_base("tiny", home / "bases")
         return [_row(home, algorithm) for algorithm in TARGETS]
     finally:
         shutil.rmtree(home, ignore_errors=True)

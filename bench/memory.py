@@ -28,10 +28,14 @@ def rows() -> list[Row]:
         _row("memory at rest, main process", main[1], told),
         _row(f"memory at rest, with {listed}", sum(size for _, size in held), told),
         Row(
-            name="upswing --help, best of five", value=min(_help_s() for _ in range(5)),
-            target=HELP_S, better="lower", unit="s", versions=told,
+            name="upswing --help, best of five",
+            value=min(_help_s() for _ in range(5)),
+            target=HELP_S,
+            better="lower",
+            unit="s",
+            versions=told,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _help_s() -> float:

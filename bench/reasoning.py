@@ -32,11 +32,15 @@ SETTINGS = {
 FAMILIES = {
     "word_sorting": {"min_words": 2, "max_words": 2},
     "number_filtering": {
-        "min_numbers": 3, "max_numbers": 3, "min_decimals": 0, "max_decimals": 0,
-        "min_value": 1, "max_value": 20,
+        "min_numbers": 3,
+        "max_numbers": 3,
+        "min_decimals": 0,
+        "max_decimals": 0,
+        "min_value": 1,
+        "max_value": 20,
     },
-}  # fmt: skip
-TASKS, ATTEMPTS, AT_ONCE, LONGEST = 200, 6, 8, 24
+}
+TASKS, ATTEMPTS, AT_ONCE, LONGEST = 200, 6, 4, 24
 """Tasks of a family that are asked, attempts at each in a row, requests at once, tokens of a reply."""
 _APART = 1_000_003
 """Between the seed of what is asked and that of what is only measured."""
@@ -111,9 +115,12 @@ class Agent:
             return
         episode = str(uuid4())
         reply = self._client.chat.completions.create(
-            model="upswing", messages=question.messages, max_tokens=LONGEST, temperature=1.0,
+            model="upswing",
+            messages=question.messages,
+            max_tokens=LONGEST,
+            temperature=1.0,
             extra_headers={"x-episode-id": episode, "x-task-id": question.task_id},
-        )  # fmt: skip
+        )
         right = (reply.choices[0].message.content or "").strip() == question.answer
         self._client.post(
             f"/episodes/{episode}/close",
@@ -191,7 +198,7 @@ def run(home, options):
 
 def _measured(policy, asked, samples):
     """Task → share of right answers, sampled as the agent samples."""
-    from upswing.worlds.generate import Drawing, generate
+    from upswing.worlds.generate import GenerationParams, generate_completions
 
     tokenizer = policy.tokenizer
     prompts = [
@@ -205,7 +212,9 @@ def _measured(policy, asked, samples):
     ]
     chances = [Random(f"{row}") for row in range(len(prompts))]
     ends = policy.ends()
-    drawn = generate(policy.model, prompts, chances, Drawing(ends, LONGEST, batch=16))
+    drawn = generate_completions(
+        policy.model, prompts, chances, GenerationParams(ends, LONGEST, batch=16)
+    )
     scores = {}
     for row, each in enumerate(drawn):
         question = asked[row // samples]
@@ -217,7 +226,7 @@ def _measured(policy, asked, samples):
 
 
 def _told(options, seen, scores, models, jobs, agent, constant):
-    from upswing.worlds.measure import gain_of, mean_of
+    from upswing.worlds.measure import gain_interval, mean_interval
 
     first, last = seen[0][0], seen[-1][0]
     return {
@@ -225,16 +234,18 @@ def _told(options, seen, scores, models, jobs, agent, constant):
         "seed": options.seed,
         "best_constant": round(constant, 4),
         "promotions": len(seen) - 1,
-        "base": mean_of(scores[first]).tree(),
+        "base": mean_interval(scores[first]).to_json(),
         "cycles": [
             {
-                "model": after, "seconds": round(at, 1), "score": mean_of(scores[after]).tree(),
-                "gain": gain_of(scores[before], scores[after]).tree(),
+                "model": after,
+                "seconds": round(at, 1),
+                "score": mean_interval(scores[after]).to_json(),
+                "gain": gain_interval(scores[before], scores[after]).to_json(),
             }
             for (before, _), (after, at) in pairwise(seen)
         ],
-        "gain": gain_of(scores[first], scores[last]).tree(),
+        "gain": gain_interval(scores[first], scores[last]).to_json(),
         "episodes": agent.episodes,
         "jobs": [job_said(each) for each in reversed(jobs)],
         "models": {name: each["state"] for name, each in models.items()},
-    }  # fmt: skip
+    }

@@ -94,11 +94,11 @@ async def slice_of(data, bases, number, options):
 @contextlib.asynccontextmanager
 async def classroom(data, bases, world, seed, number=0):
     """A loop that trains only when it is asked to, and who records and asks."""
-    from upswing.adapters.bases import resolve
     from upswing.config import Settings, TriggerConfig
-    from upswing.worlds.known import world_of
+    from upswing.train.bases.catalog import resolve_base
+    from upswing.worlds.known import make_world
 
-    resolve("tiny", bases)
+    resolve_base("tiny", bases)
     data.mkdir(mode=0o700)
     (data / "bases").symlink_to(bases.resolve())
     settings = Settings(trigger=TriggerConfig(threshold=10**9, schedule="off"))
@@ -106,7 +106,7 @@ async def classroom(data, bases, world, seed, number=0):
         running_loop(data, settings=settings) as loop,
         Client(loop.running.http_url, loop.running.key) as client,
     ):
-        yield School(client, world_of(world, seed), bases, seed=number)
+        yield School(client, make_world(world, seed), bases, seed=number)
 
 
 async def record(school, number, episodes):
@@ -115,9 +115,9 @@ async def record(school, number, episodes):
 
 
 def score(school, options):
-    from upswing.worlds.measure import mean_of, measure
+    from upswing.worlds.measure import mean_interval, measure_policy
     from upswing.worlds.world import third_split
 
     tasks = third_split(school.world)[: options.tasks]
-    found = measure(school.world, school.policy(), tasks=tasks, samples=options.samples)
-    return round(mean_of(found).mean, 4)
+    found = measure_policy(school.world, school.policy(), tasks=tasks, samples=options.samples)
+    return round(mean_interval(found).mean, 4)

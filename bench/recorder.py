@@ -44,9 +44,14 @@ def rows() -> list[Row]:
 
 def _row(name, value, target, failure):
     return Row(
-        name=name, value=value, target=target, better="lower", unit="ms", versions=versions(),
+        name=name,
+        value=value,
+        target=target,
+        better="lower",
+        unit="ms",
+        versions=versions(),
         failure=failure,
-    )  # fmt: skip
+    )
 
 
 def _server(arrived):

@@ -40,15 +40,21 @@ def rows():
     return [
         Row(
             name="kill -9 of the training child → next step, beyond the model's load, worst of 5",
-            value=beyond, target=10, unit="s", better="lower",
+            value=beyond,
+            target=10,
+            unit="s",
+            better="lower",
             peer=f"load {load:.1f} s; kill → step {statistics.median(back):.1f} s (median)",
         ),
         Row(
             name=f"steps done again after kill -9 (save_interval {SAVE}), most of 5",
-            value=max(again), target=SAVE + 1, unit="steps", better="lower",
+            value=max(again),
+            target=SAVE + 1,
+            unit="steps",
+            better="lower",
             peer=", ".join(map(str, again)),
         ),
-    ]  # fmt: skip
+    ]
 
 
 async def _measured(data):
@@ -99,6 +105,6 @@ async def _step_after(loop, step, attempt):
 
 def _trains(pid):
     try:
-        return "upswing.training" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        return "upswing.train.child" in Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except OSError:
         return False

@@ -78,21 +78,25 @@ KINDS: dict[str, dict[str, Callable[[random.Random], str]]] = {
         "openai": lambda r: f"sk-{_pick(r, ALNUM, 20)}T3BlbkFJ{_pick(r, ALNUM, 20)}",
         "pypi": lambda r: "pypi-AgEIcHlwaS5vcmc" + _pick(r, ALNUM, 80),
         "sendgrid": lambda r: f"SG.{_pick(r, ALNUM, 22)}.{_pick(r, ALNUM, 43)}",
-        "slack": lambda r: f"xoxb-{_pick(r, string.digits, 12)}-{_pick(r, string.digits, 12)}-{_pick(r, ALNUM, 24)}",
+        "slack": lambda r: (
+            f"xoxb-{_pick(r, string.digits, 12)}-{_pick(r, string.digits, 12)}-{_pick(r, ALNUM, 24)}"
+        ),
         "square": lambda r: "sq0csp-" + _pick(r, ALNUM, 43),
         "stripe": lambda r: "sk_live_" + _pick(r, ALNUM, 24),
         "telegram": lambda r: f"{r.randint(10**8, 10**9)}:AA{_pick(r, ALNUM, 33)}",
         "twilio": lambda r: "SK" + _pick(r, HEX, 32),
     },
     "presidio": {
-        "e-mail": lambda r: f"{_pick(r, string.ascii_lowercase, 8)}@{_pick(r, string.ascii_lowercase, 6)}.com",
+        "e-mail": lambda r: (
+            f"{_pick(r, string.ascii_lowercase, 8)}@{_pick(r, string.ascii_lowercase, 6)}.com"
+        ),
         "visa": lambda r: _luhn(r, "4", 16),
         "mastercard": lambda r: _luhn(r, "52", 16),
         "iban": _iban,
         "ssn": lambda r: f"{r.randint(100, 600)}-{r.randint(10, 99)}-{r.randint(1000, 9999)}",
         "phone": lambda r: f"({r.randint(201, 899)}) {r.randint(201, 899)}-{r.randint(1000, 9999)}",
     },
-}  # fmt: skip
+}
 
 HIDDEN: dict[str, Callable[[str], str]] = {
     "base64": lambda v: base64.b64encode(v.encode()).decode(),
@@ -162,10 +166,27 @@ def _against(peer: str):
     our_leaks = 1 - _share([redactor.text(line).changed for line in lines])
     common = {"peer": peer, "versions": told}
     return [
-        Row(name=f"redaction, text per second beside {peer}", value=ratio, target=TARGETS[peer], **common),
-        Row(name=f"redaction, recall on plain values minus that of {peer}", value=our_recall - their_recall, target=0.0, unit="", **common),
-        Row(name=f"redaction, leaks in nine disguises beside {peer}", value=our_leaks / their_leaks if their_leaks else float("nan"), target=0.02, better="lower", **common),
-    ]  # fmt: skip
+        Row(
+            name=f"redaction, text per second beside {peer}",
+            value=ratio,
+            target=TARGETS[peer],
+            **common,
+        ),
+        Row(
+            name=f"redaction, recall on plain values minus that of {peer}",
+            value=our_recall - their_recall,
+            target=0.0,
+            unit="",
+            **common,
+        ),
+        Row(
+            name=f"redaction, leaks in nine disguises beside {peer}",
+            value=our_leaks / their_leaks if their_leaks else float("nan"),
+            target=0.02,
+            better="lower",
+            **common,
+        ),
+    ]
 
 
 def _share(flags: list[bool]) -> float:
@@ -203,6 +224,7 @@ FLOODS = (
     "пароль ", "密码是", "password is ", "=3D", "81.2.3.4 ", " g h p _", "00000000: 6768 705f 6b37\n", "password,", "| password |\n",
     "<tr><td>password</td>", "call 0171 ", "eJxabcdefghijklmnopqrstu ", "H4sIAAAAAAAAA0tMSk4BAMLbZCEEAAAA ", "abandon ability able ", "AU&;>",
     "ordinary words ", "abandon ability able about above absent absorb abstract absurd abuse access accident to ",
+    "zoo able wrong about world access winter acid window across wolf act to ", "zoo able wrong about world access winter acid window across wolf act in of on at by up so we to ",
 )  # fmt: skip
 
 

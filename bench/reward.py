@@ -69,9 +69,9 @@ def _z_scores(form):
 
 
 def _ours():
-    from upswing.reward.baseline import Window
+    from upswing.reward.core.baseline import TrailingWindow
 
-    window = Window(SIZE)
+    window = TrailingWindow(SIZE)
 
     def run(numbers):
         z = 0.0
@@ -93,20 +93,20 @@ def _rewards():
     from bench.harness import Row, versions
 
     from upswing.contracts import decode_trajectory, encode
-    from upswing.reward.baseline import Window
-    from upswing.reward.completion import completion
-    from upswing.reward.efficiency import efficiency
-    from upswing.reward.implicit import implicit_signals
-    from upswing.reward.opinion import opinion
-    from upswing.reward.quality import quality
-    from upswing.reward.stats import Statistics, facts_of
-    from upswing.reward.total import RAW_TOTAL, combine, to_reward
-    from upswing.reward.weights import weights
+    from upswing.reward.core.baseline import TrailingWindow
+    from upswing.reward.core.completion import completion_score
+    from upswing.reward.core.efficiency import efficiency_score
+    from upswing.reward.core.feedback import feedback_score
+    from upswing.reward.core.implicit import implicit_signals
+    from upswing.reward.core.quality import quality_score
+    from upswing.reward.core.stats import StatisticsByKind, facts_of
+    from upswing.reward.core.total import RAW_TOTAL, build_reward, combine_scores
+    from upswing.reward.core.weights import component_weights
 
     now = datetime(2025, 1, 6, 10, tzinfo=UTC)
     items = [as_bytes(_with_reports(trajectory(seed=seed), seed)) for seed in range(ITEMS)]
-    counted, seen = weights({}), Statistics()
-    windows = {name: Window(numbers=_numbers(SIZE)) for name in (*counted, RAW_TOTAL)}
+    counted, seen = component_weights({}), StatisticsByKind()
+    windows = {name: TrailingWindow(numbers=_numbers(SIZE)) for name in (*counted, RAW_TOTAL)}
     for _ in range(100):
         for raw in items:
             seen.push(facts_of(decode_trajectory(raw)))
@@ -116,17 +116,17 @@ def _rewards():
         facts = facts_of(told)
         shown = implicit_signals(told)
         scores = {
-            "task_completion": completion(told, shown.complaints_before()),
-            "efficiency": efficiency(told, seen.of(facts.domain, facts.complexity)),
-            "code_quality": quality(told, None),
-            "user_feedback": opinion((), shown),
+            "task_completion": completion_score(told, shown.complaints_before()),
+            "efficiency": efficiency_score(told, seen.of(facts.domain, facts.complexity)),
+            "code_quality": quality_score(told, None),
+            "user_feedback": feedback_score((), shown),
         }
-        total = combine(scores, counted, windows)
+        total = combine_scores(scores, counted, windows)
         for term in total.terms:
             windows[term.name].push(term.score.value)
         windows[RAW_TOTAL].push(total.raw_total)
         seen.push(facts)
-        return encode(to_reward(total, told, now=now))
+        return encode(build_reward(total, told, now=now))
 
     rates = []
     for _ in range(5):
@@ -148,7 +148,10 @@ def _rewards():
 def _with_reports(document, seed):
     """Half of the agents report an outcome and a linter's score; of the others both are derived."""
     if seed % 2:
-        document["metadata"] |= {"outcome": {"status": "partial", "share": 0.5}, "linter_results": {"pylint": 9.0}}  # fmt: skip
+        document["metadata"] |= {
+            "outcome": {"status": "partial", "share": 0.5},
+            "linter_results": {"pylint": 9.0},
+        }
     return document
 
 

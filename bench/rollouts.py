@@ -45,24 +45,32 @@ def rows():
     return [
         Row(
             name=f"fresh rollouts, crafting: gain over logged only, worst of {len(seeds)} seeds",
-            value=min(gains), target=0.0, unit="", peer=peer,
+            value=min(gains),
+            target=0.0,
+            unit="",
+            peer=peer,
         ),
         Row(
-            name="fresh rollouts, crafting: score, median", value=median(r[2] for r in runs),
-            target=median(r[1] for r in runs), unit="", peer=f"{ROUNDS * TASKS * ATTEMPTS} episodes",
+            name="fresh rollouts, crafting: score, median",
+            value=median(r[2] for r in runs),
+            target=median(r[1] for r in runs),
+            unit="",
+            peer=f"{ROUNDS * TASKS * ATTEMPTS} episodes",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def run(seed, bases):
     """(base, logged, fresh): mean scores on the third split."""
     from upswing.worlds.crafting import Crafting
-    from upswing.worlds.measure import mean_of, measure
+    from upswing.worlds.measure import mean_interval, measure_policy
 
     world = Crafting(seed)
 
     def score(model, tokenizer):
-        return mean_of(measure(world, _policy(model.eval(), tokenizer), seed=seed)).mean
+        return mean_interval(
+            measure_policy(world, _policy(model.eval(), tokenizer), seed=seed)
+        ).mean
 
     base = score(*_model(bases))
     fresh = score(*_fresh(world, seed, bases))
@@ -73,18 +81,30 @@ def run(seed, bases):
 
 
 def _fresh(world, seed, bases):
-    from upswing.train.recipe import Recipe
-    from upswing.train.rollout_plan import Rollouts
-    from upswing.training.rollouts import FreshRollouts
+    from upswing.train.child.rollouts import FreshRollouts
+    from upswing.train.core.recipe import Recipe
+    from upswing.train.core.rollout_plan import RolloutSettings
 
     model, tokenizer = _model(bases)
-    plan = Rollouts(
-        "crafting", seed, ROUNDS, TASKS, ATTEMPTS, FRESH_PASSES,
-        minutes=60, episodes=ROUNDS * TASKS * ATTEMPTS,
-    )  # fmt: skip
+    plan = RolloutSettings(
+        "crafting",
+        seed,
+        ROUNDS,
+        TASKS,
+        ATTEMPTS,
+        FRESH_PASSES,
+        minutes=60,
+        episodes=ROUNDS * TASKS * ATTEMPTS,
+    )
     began = time.monotonic()
     rounds = FreshRollouts(
-        model, tokenizer, Recipe(seed=seed, **KNOBS), plan, world, clock=time.monotonic, note=_say
+        model,
+        tokenizer,
+        Recipe(seed=seed, **KNOBS),
+        plan,
+        world,
+        clock=time.monotonic,
+        on_round=_say,
     )
     steps = sum(1 for _ in rounds.run())
     _say(f"  fresh: {rounds.episodes} episodes, {steps} steps, {time.monotonic() - began:.0f} s")
@@ -93,27 +113,27 @@ def _fresh(world, seed, bases):
 
 def _played(world, seed, bases):
     """As many episodes of the base as fresh ones are played."""
-    from upswing.training.rollouts import example_of
-    from upswing.worlds.sampler import play
+    from upswing.train.child.rollouts import episode_example
+    from upswing.worlds.sampler import play_episodes
 
     policy, examples = _policy(*_model(bases)), []
     for number in range(ROUNDS):
         tasks = [world.training[(number * TASKS + at) % len(world.training)] for at in range(TASKS)]
-        played = play(world, tasks, policy, group=ATTEMPTS, seed=seed * 100 + number)
-        examples += [example_of(episode, f"logged-{number}") for episode in played]
+        played = play_episodes(world, tasks, policy, group=ATTEMPTS, seed=seed * 100 + number)
+        examples += [episode_example(episode, f"logged-{number}") for episode in played]
     return examples
 
 
 def _logged(examples, seed, bases, passes):
-    from upswing.train.credit import signal_of
-    from upswing.train.learner import Learner
-    from upswing.train.recipe import Recipe
-    from upswing.training.rollouts import track_of
+    from upswing.train.child.rollouts import sampled_tensors
+    from upswing.train.core.recipe import Recipe
+    from upswing.train.learn.credit import learning_signal
+    from upswing.train.learn.learner import Learner
 
     model, tokenizer = _model(bases)
     began = time.monotonic()
     recipe = Recipe(seed=seed, epochs=passes, **KNOBS)
-    signal = signal_of(examples, [track_of(example) for example in examples], recipe)
+    signal = learning_signal(examples, [sampled_tensors(example) for example in examples], recipe)
     model.train()
     steps = sum(1 for _ in Learner(model, examples, signal, recipe).run())
     _say(f"  logged: {len(examples)} episodes, {steps} steps, {time.monotonic() - began:.0f} s")
@@ -121,18 +141,18 @@ def _logged(examples, seed, bases, passes):
 
 
 def _model(bases):
-    from upswing.adapters.bases import resolve
-    from upswing.adapters.models import load, set_threads
+    from upswing.train.bases.catalog import resolve_base
+    from upswing.train.bases.loading import load_base, set_threads
 
-    model, tokenizer = load(resolve("tiny", bases))
+    model, tokenizer = load_base(resolve_base("tiny", bases))
     set_threads(model, None)
     return model, tokenizer
 
 
 def _policy(model, tokenizer):
-    from upswing.worlds.sampler import Policy
+    from upswing.worlds.sampler import SamplingPolicy
 
-    return Policy("tiny", model, tokenizer)
+    return SamplingPolicy("tiny", model, tokenizer)
 
 
 def _say(line):

@@ -67,13 +67,20 @@ def _rows_of(shape: Shape) -> Iterator[Row]:
         median = {side: statistics.median(one[side] for one in taken) for side in ("ours", name)}
         yield Row(
             name=f"GRPO step, {shape} ({median['ours']:.1f} s against {median[name]:.1f} s)",
-            value=median[name] / median["ours"], target=shape.target, peer=name, versions=told,
-        )  # fmt: skip
+            value=median[name] / median["ours"],
+            target=shape.target,
+            peer=name,
+            versions=told,
+        )
         yield Row(
             name=f"GRPO step, {shape}: gradients apart, in 1e-6 of a parameter's gradient",
-            value=differences[name] * 1e6, target=DIFFERENCE * 1e6, better="lower", unit="", peer=name,
+            value=differences[name] * 1e6,
+            target=DIFFERENCE * 1e6,
+            better="lower",
+            unit="",
+            peer=name,
             versions=told,
-        )  # fmt: skip
+        )
 
 
 def _seconds(step: Step) -> float:
@@ -110,10 +117,16 @@ def _model() -> Any:
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=576, intermediate_size=1536, num_hidden_layers=30,
-        num_attention_heads=9, num_key_value_heads=3, max_position_embeddings=8192,
-        tie_word_embeddings=True, attn_implementation="sdpa",
-    )  # fmt: skip
+        vocab_size=VOCABULARY,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        max_position_embeddings=8192,
+        tie_word_embeddings=True,
+        attn_implementation="sdpa",
+    )
     return LlamaForCausalLM(config).float().train()
 
 
@@ -138,12 +151,12 @@ def _work(shape: Shape) -> Work:
 def _ours(model: Any, work: Work) -> Step:
     import torch
 
-    from upswing.train.example import Example
-    from upswing.train.forward import score
-    from upswing.train.losses.grpo import grpo
-    from upswing.train.losses.terms import Tokens, token_weights
-    from upswing.train.pack import packs
-    from upswing.train.recipe import Recipe
+    from upswing.train.core.recipe import Recipe
+    from upswing.train.learn.example import Example
+    from upswing.train.learn.forward import score_pack
+    from upswing.train.learn.losses.grpo import grpo_loss
+    from upswing.train.learn.losses.terms import LossInputs, token_weights
+    from upswing.train.learn.packing import build_packs
 
     shape, prompt = work.shape, tuple(work.prompt.tolist())
     trained = (False,) * shape.prompt + (True,) * shape.completion
@@ -157,10 +170,10 @@ def _ours(model: Any, work: Work) -> Step:
 
     def step() -> None:
         model.zero_grad(set_to_none=True)
-        for pack in packs(examples, micro_tokens=Recipe().micro_tokens):
+        for pack in build_packs(examples, micro_tokens=Recipe().micro_tokens):
             rows = list(pack.examples)
-            scored = score(model, pack, entropies=True)
-            tokens = Tokens(
+            scored = score_pack(model, pack, entropies=True)
+            tokens = LossInputs(
                 logps_BT=scored.logps_BT,
                 old_BT=work.old[rows],
                 mask_BT=pack.mask_BT,
@@ -169,7 +182,7 @@ def _ours(model: Any, work: Work) -> Step:
                 sequence_weights_B=torch.full((len(rows),), 1 / shape.group),
                 entropies_BT=scored.entropies_BT,
             )
-            grpo(tokens, clip_low=CLIP, clip_high=CLIP).loss.backward()
+            grpo_loss(tokens, clip_low=CLIP, clip_high=CLIP).loss.backward()
 
     return step
 
@@ -214,11 +227,19 @@ def _trainer(model: Any, shape: Shape) -> Any:
     words = Tokenizer(models.WordLevel({"<eos>": 0, "word": 1}, unk_token="<eos>"))
     with tempfile.TemporaryDirectory() as folder:
         config = GRPOConfig(
-            output_dir=folder, loss_type="dapo", beta=0.0, epsilon=CLIP, bf16=False, use_cpu=True,
-            report_to="none", gradient_checkpointing=False, num_generations=shape.group,
-            per_device_train_batch_size=BATCH, gradient_accumulation_steps=shape.group // BATCH,
+            output_dir=folder,
+            loss_type="dapo",
+            beta=0.0,
+            epsilon=CLIP,
+            bf16=False,
+            use_cpu=True,
+            report_to="none",
+            gradient_checkpointing=False,
+            num_generations=shape.group,
+            per_device_train_batch_size=BATCH,
+            gradient_accumulation_steps=shape.group // BATCH,
             max_completion_length=shape.completion,
-        )  # fmt: skip
+        )
         return GRPOTrainer(
             model,
             reward_funcs=lambda completions, **_: [0.0] * len(completions),

@@ -72,35 +72,37 @@ def run(home, options):
 
 def told(options, seen, models, jobs, spawned, bases):
     """What a run has to say, everything rounded."""
-    from upswing.worlds.known import world_of
-    from upswing.worlds.measure import gain_of, mean_of, measure
+    from upswing.worlds.known import make_world
+    from upswing.worlds.measure import gain_interval, mean_interval, measure_policy
 
-    world = world_of(options.world, options.seed)
+    world = make_world(options.world, options.seed)
     tasks = world.test[: options.tasks]
     scores = {}
     for name in dict.fromkeys(name for name, _ in seen):
         policy = policy_of(name, models.get(name), bases)
-        scores[name] = measure(
+        scores[name] = measure_policy(
             world, policy, tasks=tasks, samples=options.samples, seed=options.seed
         )
-        say(f"{name}: {mean_of(scores[name]).tree()}")
+        say(f"{name}: {mean_interval(scores[name]).to_json()}")
     cycles = [
         {
-            "model": after, "seconds": round(at, 1), "score": mean_of(scores[after]).tree(),
-            "gain": gain_of(scores[before], scores[after]).tree(),
+            "model": after,
+            "seconds": round(at, 1),
+            "score": mean_interval(scores[after]).to_json(),
+            "gain": gain_interval(scores[before], scores[after]).to_json(),
         }
         for (before, _), (after, at) in pairwise(seen)
-    ]  # fmt: skip
+    ]
     first, last = seen[0][0], seen[-1][0]
     return {
         "world": options.world,
         "seed": options.seed,
         "minutes": options.minutes,
         "promotions": len(cycles),
-        "base": mean_of(scores[first]).tree(),
+        "base": mean_interval(scores[first]).to_json(),
         "cycles": cycles,
-        "final": round(mean_of(scores[last]).mean, 4),
-        "gain": gain_of(scores[first], scores[last]).tree(),
+        "final": round(mean_interval(scores[last]).mean, 4),
+        "gain": gain_interval(scores[first], scores[last]).to_json(),
         "rises_each_time": all(each["gain"]["mean"] > 0 for each in cycles),
         "worse_at_full_traffic": sum(each["gain"]["upper"] < 0 for each in cycles),
         "jobs": [job_said(each) for each in reversed(jobs)],
@@ -112,18 +114,18 @@ def told(options, seen, models, jobs, spawned, bases):
 
 def policy_of(name, row, bases):
     """A model as it was kept; the base where there is no row of it."""
-    from upswing.adapters.bases import resolve
-    from upswing.adapters.models import load, trainable
-    from upswing.train.recipe import Recipe
-    from upswing.worlds.sampler import Policy
+    from upswing.train.bases.catalog import resolve_base
+    from upswing.train.bases.loading import load_base, make_trainable
+    from upswing.train.core.recipe import Recipe
+    from upswing.worlds.sampler import SamplingPolicy
 
-    base = resolve(row["base_model"] if row else name, bases)
-    model, tokenizer = load(base)
+    base = resolve_base(row["base_model"] if row else name, bases)
+    model, tokenizer = load_base(base)
     if row is not None:
         folder = Path(row["path"].removeprefix("file://"))
         full = not (folder / "adapter_config.json").exists()
-        model = trainable(model, Recipe(), folder, full=full)
-    return Policy(name, model.eval(), tokenizer)
+        model = make_trainable(model, Recipe(), folder, full=full)
+    return SamplingPolicy(name, model.eval(), tokenizer)
 
 
 def job_said(job):
@@ -155,10 +157,23 @@ def ask(info, path):
 def loop(data, log, settings=SETTINGS):
     with log.open("wb") as said:
         process = subprocess.Popen(
-            [_upswing(), "up", "--data", str(data), "--port", "0", "--gateway-port", "0"],
-            stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+            [
+                _upswing(),
+                "up",
+                "--data",
+                str(data),
+                "--port",
+                "0",
+                "--gateway-port",
+                "0",
+                "--no-dashboard",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
             env={**os.environ, **settings},
-        )  # fmt: skip
+        )
     try:
         yield _ready(process, data, log)
     finally:
@@ -181,12 +196,25 @@ def _agents(data, out, options):
     with out.open("wb") as said, out.with_suffix(".log").open("wb") as complaints:
         process = subprocess.Popen(
             [
-                _upswing(), "agents", "spawn", "--data", str(data), "--world", options.world,
-                "--seed", str(options.seed), "--duration", str(options.minutes + 5), "--json",
+                _upswing(),
+                "agents",
+                "spawn",
+                "--data",
+                str(data),
+                "--world",
+                options.world,
+                "--seed",
+                str(options.seed),
+                "--duration",
+                str(options.minutes + 5),
+                "--json",
                 *options.agents.split(),
             ],
-            stdin=subprocess.DEVNULL, stdout=said, stderr=complaints, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=complaints,
+            start_new_session=True,
+        )
     try:
         yield
     finally:

@@ -1,6 +1,8 @@
 """What the tests stand on: a real loop in this process or in its own, and both databases."""
 
 import contextlib
+import gc
+import hashlib
 import itertools
 import os
 import shutil
@@ -12,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from tests.s3 import s3, s3_server  # noqa: F401 - fixtures
@@ -35,7 +38,9 @@ def pytest_collection_modifyitems(config, items):
     def place(item):
         if item.get_closest_marker("learn"):
             return 1
-        return 2 if item.get_closest_marker("live") else 0
+        if not item.get_closest_marker("live"):
+            return 0
+        return 2 if "storms" in item.path.parts else 3
 
     items.sort(key=place)
     for item in items:
@@ -44,6 +49,21 @@ def pytest_collection_modifyitems(config, items):
             item.user_properties.append(("storm", name))
     if wanted := config.getoption("--storm"):
         items[:] = [each for each in items if ("storm", wanted) in each.user_properties]
+
+
+def pytest_collection_finish():
+    """What was collected stays until the end: nobody need look through it for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Most tests have no examples in docstrings, and to look for them takes as long as to collect the tests."""
+    found = yield
+    if ">>>" in file_path.read_text("utf-8", "replace"):
+        return found
+    return [each for each in found if not isinstance(each, DoctestModule)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,13 +99,32 @@ def pytest_runtest_teardown():
 def _no_settings_from_outside(monkeypatch):
     """A test decides its environment; the developer's own does not leak in."""
     for name in (
-        "NATS_URL", "DATABASE_URL", "AGENTGYM_RL_URL", "AGENTGYM_RL_API_KEY", "UPSWING_DATA",
-        "UPSWING_CONFIG", "TRAJECTORY_STORAGE_PATH", "AGENTZERO_JETSTREAM", "MODEL_STORAGE_PATH",
-        "RL_ALGORITHM", "RL_BASE_MODEL", "BASE_MODEL", "RL_TRAINING_THRESHOLD", "RL_SCHEDULE_CRON",
-        "TRAIN_RL_LOCAL", "USE_RL_MODEL", "RL_MODEL_VERSION", "RL_FALLBACK_TO_BASE",
-        "RL_ROLLOUT_PERCENTAGE", "UPSWING_ENV", "NODE_ENV", "TENSORZERO_BASE_URL",
-        "TENSORZERO_ADMIN_TOKEN", "UPSWING_GATEWAY_KEYS", "UPSWING_BACKEND_KEYS",
-    ):  # fmt: skip
+        "NATS_URL",
+        "DATABASE_URL",
+        "AGENTGYM_RL_URL",
+        "AGENTGYM_RL_API_KEY",
+        "UPSWING_DATA",
+        "UPSWING_CONFIG",
+        "TRAJECTORY_STORAGE_PATH",
+        "AGENTZERO_JETSTREAM",
+        "MODEL_STORAGE_PATH",
+        "RL_ALGORITHM",
+        "RL_BASE_MODEL",
+        "BASE_MODEL",
+        "RL_TRAINING_THRESHOLD",
+        "RL_SCHEDULE_CRON",
+        "TRAIN_RL_LOCAL",
+        "USE_RL_MODEL",
+        "RL_MODEL_VERSION",
+        "RL_FALLBACK_TO_BASE",
+        "RL_ROLLOUT_PERCENTAGE",
+        "UPSWING_ENV",
+        "NODE_ENV",
+        "TENSORZERO_BASE_URL",
+        "TENSORZERO_ADMIN_TOKEN",
+        "UPSWING_GATEWAY_KEYS",
+        "UPSWING_BACKEND_KEYS",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -96,14 +135,29 @@ def trials(request):
 
 
 @pytest.fixture(scope="session")
-def bases(tmp_path_factory):
-    """Where the bases lie that we make ourselves: made once for all test processes."""
-    from upswing.adapters.bases import resolve
+def bases(request, tmp_path_factory):
+    """Where the bases lie that we make ourselves: made once for all test processes, and kept for later sessions."""
+    from upswing.train.bases.catalog import resolve_base
 
-    root = tmp_path_factory.getbasetemp()
-    shared = (root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root) / "bases"
-    resolve("tiny", shared)
+    if (cache := getattr(request.config, "cache", None)) is not None:
+        shared = cache.mkdir(f"bases-{_digest_of_tiny()}")
+    else:
+        root = tmp_path_factory.getbasetemp()
+        shared = (root.parent if os.environ.get("PYTEST_XDIST_WORKER") else root) / "bases"
+    resolve_base("tiny", shared)
     return shared
+
+
+def _digest_of_tiny():
+    """Of all that makes it what it is: code and words, and whoever computes."""
+    import torch
+
+    from upswing.train.bases import tiny
+
+    digest = hashlib.sha256(torch.__version__.encode())
+    for file in sorted(Path(tiny.__file__).parent.glob("*.*")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @pytest.fixture
@@ -113,25 +167,40 @@ def data(tmp_path):
 
 @pytest.fixture
 async def loop(data):
-    """A whole loop in this process, with its own nats-server."""
+    """A whole loop in this process, with its own nats-server; messages are admitted here, too."""
     async with running_loop(data) as made:
         yield made
 
 
 @contextlib.asynccontextmanager
-async def running_loop(data, **options):
+async def running_loop(data, *, workers=False, **options):
+    """A loop in this process. `workers`: with children that admit messages, as in `upswing up`.
+
+    Each of those compiles the rules of redaction, which takes longer than to start all the rest of a loop.
+    """
+    from upswing.app.loop import ListenAddress, Loop
+    from upswing.collect.worker_pool import make_redactor
     from upswing.config import Settings, Surroundings
-    from upswing.runtime import Address, Loop
 
     settings = options.pop("settings", Settings())
+    if not workers:
+        options.setdefault("redactor", make_redactor(settings))
     surroundings = options.pop("surroundings", Surroundings())
-    port = options.pop("gateway_port", None)
-    made = Loop(data, settings, surroundings, Address(port=0, gateway_port=port), **options)
+    port, page = options.pop("gateway_port", None), options.pop("dashboard_port", None)
+    address = ListenAddress(port=0, gateway_port=port, dashboard_port=page)
+    made = Loop(data, settings, surroundings, address, **options)
     made.running = await made.start()
     try:
         yield made
     finally:
         await made.stop()
+
+
+def served_by(url):
+    """Settings of a loop whose base answers at a server of a test's own: no model server is started."""
+    from upswing.config import ServeConfig, Settings, TrainConfig
+
+    return Settings(serve=ServeConfig(url=url), train=TrainConfig(base_model="base"))
 
 
 @pytest.fixture
@@ -188,10 +257,24 @@ def postgres_server():
     log = base / "log"
     with log.open("wb") as words:
         server = subprocess.Popen(
-            [*user, install / "bin/postgres", "-D", cluster, "-p", str(port), "-h", "127.0.0.1",
-             "-c", "unix_socket_directories=", "-c", "fsync=off"],
-            stdout=words, stderr=subprocess.STDOUT, cwd="/",
-        )  # fmt: skip
+            [
+                *user,
+                install / "bin/postgres",
+                "-D",
+                cluster,
+                "-p",
+                str(port),
+                "-h",
+                "127.0.0.1",
+                "-c",
+                "unix_socket_directories=",
+                "-c",
+                "fsync=off",
+            ],
+            stdout=words,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+        )
     url = f"postgresql://upswing@127.0.0.1:{port}/postgres"
     try:
         _until_postgres_answers(url, server)
@@ -200,7 +283,7 @@ def postgres_server():
         assert "PANIC" not in log.read_text(), log.read_text()[-2000:]
     finally:
         server.send_signal(signal.SIGQUIT)
-        server.wait(20)
+        server.wait(300)
         shutil.rmtree(base, ignore_errors=True)
 
 
@@ -233,11 +316,11 @@ def postgres(postgres_server):
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.live)])
 async def store(request, tmp_path):
     """The same tests on the twin and on the real things."""
-    from upswing.adapters.sql.store import in_memory, open_store
+    from upswing.infra.sql.store import open_in_memory_store, open_store
 
     match request.param:
         case "memory":
-            made = in_memory()
+            made = open_in_memory_store()
         case "sqlite":
             made = open_store(tmp_path)
         case _:

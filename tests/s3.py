@@ -20,9 +20,15 @@ import pytest
 
 KEY, SECRET, BUCKET = "test" + "key", "test" + "secret", "archive"
 _PORTS = (
-    "master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port",
-    "filer.port.grpc", "s3.port", "s3.port.grpc",
-)  # fmt: skip
+    "master.port",
+    "master.port.grpc",
+    "volume.port",
+    "volume.port.grpc",
+    "filer.port",
+    "filer.port.grpc",
+    "s3.port",
+    "s3.port.grpc",
+)
 
 
 def weed():
@@ -57,12 +63,26 @@ class Server:
     def start(self):
         with (self.folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
-                [weed(), "server", f"-dir={self.folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
-                 f"-s3.config={self.folder / 's3.json'}", "-master.telemetry=false",
-                 "-master.volumeSizeLimitMB=64", "-volume.max=8", "-s3.port.iceberg=0", "-s3.port.lance=0",
-                 *(f"-{name}={port}" for name, port in self.ports.items())],
-                stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=self.folder,
-            )  # fmt: skip
+                [
+                    weed(),
+                    "server",
+                    f"-dir={self.folder}",
+                    "-ip=127.0.0.1",
+                    "-ip.bind=127.0.0.1",
+                    "-s3",
+                    f"-s3.config={self.folder / 's3.json'}",
+                    "-master.telemetry=false",
+                    "-master.volumeSizeLimitMB=64",
+                    "-volume.max=8",
+                    "-s3.port.iceberg=0",
+                    "-s3.port.lance=0",
+                    *(f"-{name}={port}" for name, port in self.ports.items()),
+                ],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                cwd=self.folder,
+            )
         deadline = time.monotonic() + 60
         while not self._made_bucket():
             assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
@@ -71,7 +91,7 @@ class Server:
 
     def stop(self):
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(300)
 
     def _made_bucket(self):
         """True once the server takes a signed request: it makes the bucket."""
@@ -85,10 +105,15 @@ class Server:
         signing = f"AWS4{SECRET}".encode()
         for part in (*scope.split("/"), told):
             signing = digest(signing, part.encode(), "sha256")
-        request = Request(f"{self.endpoint}/{BUCKET}", method="PUT", headers={
-            "x-amz-content-sha256": empty, "x-amz-date": stamp,
-            "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY}/{scope}, SignedHeaders={names}, Signature={signing.hex()}",
-        })  # fmt: skip
+        request = Request(
+            f"{self.endpoint}/{BUCKET}",
+            method="PUT",
+            headers={
+                "x-amz-content-sha256": empty,
+                "x-amz-date": stamp,
+                "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY}/{scope}, SignedHeaders={names}, Signature={signing.hex()}",
+            },
+        )
         try:
             with urlopen(request, timeout=2) as answer:
                 return answer.status in {200, 409}
@@ -112,9 +137,12 @@ def s3_server():
 def s3(s3_server, monkeypatch):
     """The URL of a place in a bucket that nobody else uses; the environment says how to get there."""
     for name, value in {
-        "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT": s3_server.endpoint, "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT": s3_server.endpoint,
+        "AWS_ALLOW_HTTP": "true",
         "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
-    }.items():  # fmt: skip
+    }.items():
         monkeypatch.setenv(name, value)
     return f"s3://{BUCKET}/{uuid.uuid4()}"

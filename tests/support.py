@@ -3,14 +3,23 @@
 import asyncio
 import contextlib
 import copy
+import io
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import traceback
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
+
+import pytest
 
 from upswing.contracts import Trajectory
 from upswing.contracts.examples import EXAMPLES
@@ -30,9 +39,13 @@ def raw(document):
     return json.dumps(document).encode()
 
 
-async def until(fact, seconds=20.0, what="it did not happen in time"):
+PATIENCE = 5
+"""How many times longer than on a quiet machine a fact may take; only a test that fails waits so long."""
+
+
+async def until(fact, seconds=60.0, what="it did not happen in time", *, patience=PATIENCE):
     """Wait for a fact about the world outside; nothing of it can be awaited."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patience * seconds
     while time.monotonic() < deadline:
         answer = fact()
         if asyncio.iscoroutine(answer):
@@ -116,6 +129,16 @@ class Client:
         return await self("POST", "/v1/trajectories", document, **options)
 
 
+async def close_episode(client, episode, body=b"", **options):
+    """(status, answer) of a gateway once its recorder is there: a busy one says that it has to be asked again."""
+
+    async def answered():
+        answer = await client("POST", f"/v1/episodes/{episode}/close", body, **options)
+        return None if answer[0] == 503 else answer
+
+    return await until(answered, what=f"nobody records {episode}")
+
+
 class Process:
     """`upswing up` in a process group of its own."""
 
@@ -123,20 +146,24 @@ class Process:
         self.popen, self.data, self.log = popen, data, log
 
     @classmethod
-    def start(cls, data, *options, env=None, gateway=False):
+    def start(cls, data, *options, env=None, gateway=False, dashboard=False):
         way = ("--gateway-port", "0") if gateway else ("--no-gateway",)
+        way += ("--dashboard-port", "0") if dashboard else ("--no-dashboard",)
         data.parent.mkdir(parents=True, exist_ok=True)
         log = data.parent / f"{data.name}.log"
         with log.open("ab") as words:
             popen = subprocess.Popen(
-                    [UPSWING, "up", "--data", str(data), "--port", "0", *way, *options],
-                    stdout=words, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                    start_new_session=True, env={**os.environ, **(env or {})},
-                )  # fmt: skip
+                [UPSWING, "up", "--data", str(data), "--port", "0", *way, *options],
+                stdout=words,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env={**os.environ, **(env or {})},
+            )
         return cls(popen, data, log)
 
     def until_ready(self, seconds=60):
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE * seconds
         while time.monotonic() < deadline:
             code = self.popen.poll()
             assert code is None, f"it ended with {code}: {self.log.read_text()}"
@@ -157,15 +184,15 @@ class Process:
     def kill_group(self):
         """`kill -9` of everything at once."""
         os.killpg(self.popen.pid, signal.SIGKILL)
-        self.popen.wait(10)
+        self.popen.wait(300)
 
     def kill(self):
         self.popen.kill()
-        self.popen.wait(10)
+        self.popen.wait(300)
 
     def stop(self):
         self.popen.terminate()
-        return self.popen.wait(20)
+        return self.popen.wait(300)
 
     def destroy(self):
         if self.popen.poll() is None:
@@ -173,12 +200,30 @@ class Process:
                 self.kill_group()
 
 
-def alive(pid):
+def state_of(pid):
+    """The letter of a process's state; None when there is no such process."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
-    return state != "Z"
+        return None
+
+
+def alive(pid):
+    return state_of(pid) not in {None, "Z"}
+
+
+def freeze(pid):
+    """Stop a process; a signal alone is only on its way when it has been sent."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + PATIENCE * 60
+    while state_of(pid) not in {"T", "t"}:
+        assert time.monotonic() < deadline, "it does not stand still"
+        time.sleep(0.001)  # nothing to wait on but the kernel
+
+
+def sized(name, cut, full):
+    """A test in two sizes: a cut that every run has, and all of it among the slow ones."""
+    return pytest.mark.parametrize(name, [cut, pytest.param(full, marks=pytest.mark.slow)])
 
 
 def family(pid):
@@ -197,15 +242,76 @@ def family(pid):
     return found
 
 
-def cli(*arguments, data=None, stdin=b"", env=None, check=True):
-    """Run a command of ours; its finished process."""
-    where = ["--data", str(data)] if data else []
-    done = subprocess.run(
-        [UPSWING, *arguments, *where], input=stdin, capture_output=True, timeout=60,
-        env={**os.environ, **(env or {})}, check=False,
-    )  # fmt: skip
+_ONE_AT_A_TIME = threading.Lock()
+"""A process has one standard output."""
+_OWN_PROCESS = frozenset({"up", "demo", "serve", "agents", "redact"})
+"""Commands that start processes, take signals or write to descriptors get a process of their own."""
+
+
+def cli(*arguments, data=None, stdin=b"", env=None, check=True, process=False):
+    """Run a command of ours; what came of it, as of `subprocess.run`.
+
+    `process`: as a person's shell runs it. Otherwise in this process, in a thread, which takes a tenth of the time.
+    """
+    words = [*arguments, *(["--data", str(data)] if data else [])]
+    if process or not _OWN_PROCESS.isdisjoint(arguments[:1]):
+        done = subprocess.run(
+            [UPSWING, *words],
+            input=stdin,
+            capture_output=True,
+            timeout=PATIENCE * 60,
+            env={**os.environ, **(env or {})},
+            check=False,
+        )
+    else:
+        with (
+            _ONE_AT_A_TIME,
+            ThreadPoolExecutor(1) as thread,
+            mock.patch.dict(os.environ, env or {}),
+        ):
+            done = thread.submit(_command, words, stdin).result()
     assert not check or done.returncode == 0, done.stderr.decode()
     return done
+
+
+@contextlib.contextmanager
+def _standard_input(content):
+    """Descriptor 0 reads this."""
+    kept = os.dup(0)
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(content)
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+        yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+
+
+def _command(words, stdin):
+    """`upswing` with these words, with standard streams and a log of its own."""
+    from upswing.cli import main
+
+    streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2)]
+    before, root = (sys.stdout, sys.stderr), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    sys.stdout, sys.stderr = streams
+    try:
+        with _standard_input(stdin):
+            code = main(words)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except Exception:  # noqa: BLE001 - as the interpreter tells of it
+        traceback.print_exc()
+        code = 1
+    finally:
+        sys.stdout, sys.stderr = before
+        root.handlers[:] = handlers
+        root.setLevel(level)
+    for each in streams:
+        each.flush()
+    return subprocess.CompletedProcess(words, code or 0, *(s.buffer.getvalue() for s in streams))
 
 
 # ── the bus, the metrics and the disk ────────────────────────────────────────────────────────────
@@ -215,17 +321,23 @@ def small(text="ok", **metadata):
     """The smallest valid trajectory that says `text`."""
     at = "2025-12-08T13:00:00Z"
     return {
-        "trajectory_id": str(uuid.uuid4()), "session_id": "s", "agent_id": "a",
-        "start_timestamp": at, "end_timestamp": at,
-        "turns": [{
-            "turn_id": 1, "timestamp": at,
-            "observation": {"type": "user_message", "content": "go"},
-            "action": {"type": "response"},
-            "result": {"success": True, "output": text},
-        }],
+        "trajectory_id": str(uuid.uuid4()),
+        "session_id": "s",
+        "agent_id": "a",
+        "start_timestamp": at,
+        "end_timestamp": at,
+        "turns": [
+            {
+                "turn_id": 1,
+                "timestamp": at,
+                "observation": {"type": "user_message", "content": "go"},
+                "action": {"type": "response"},
+                "result": {"success": True, "output": text},
+            }
+        ],
         "task_context": {"task_id": "t", "instructions": "go"},
         "metadata": {"model": "m", **metadata},
-    }  # fmt: skip
+    }
 
 
 @contextlib.asynccontextmanager
@@ -274,7 +386,7 @@ def rows(data, sql, *values):
     import sqlite3
 
     with contextlib.closing(
-        sqlite3.connect(f"file:{data / 'upswing.db'}?mode=ro", uri=True, timeout=10)
+        sqlite3.connect(f"file:{data / 'upswing.db'}?mode=ro", uri=True, timeout=60)
     ) as connection:
         return connection.execute(sql, values).fetchall()
 

@@ -1,6 +1,6 @@
-"""Agents that never pause: how many chat completions per second, and how long does each take?
+"""Agents that never pause: how many answers per second, and how long does each take?
 
-    python chat_load.py URL KEY CLIENTS SECONDS plain|stream
+    python chat_load.py URL KEY CLIENTS SECONDS plain|stream [chat|responses|messages]
 
 Each client leads conversations of four turns, every turn with all messages before it; a
 conversation is an episode and says so in a header that only some gateways read. Nothing is parsed
@@ -19,12 +19,28 @@ SYSTEM = {"role": "system", "content": "You are a helpful assistant who answers 
 ANSWER = {"role": "assistant", "content": "The answer is forty-two, as everybody knows."}
 
 
-def bodies(stream):
+PATHS = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
+ENDS = {"chat": b"[DONE]", "responses": b"response.completed", "messages": b"message_stop"}
+
+
+def asked_in(shape, messages):
+    """The same question in each shape."""
+    _, *said = messages
+    if shape == "responses":
+        asked = {"instructions": SYSTEM["content"], "input": said}
+    elif shape == "messages":
+        asked = {"system": SYSTEM["content"], "messages": said, "max_tokens": 100}
+    else:
+        asked = {"messages": messages}
+    return {"model": "agent", **asked, "temperature": 0.7}
+
+
+def bodies(stream, shape):
     """The requests of one conversation."""
     messages, made = [SYSTEM], []
     for turn in range(TURNS):
         messages = [*messages, {"role": "user", "content": f"Question {turn}: what is the answer?"}]
-        asked = {"model": "agent", "messages": messages, "temperature": 0.7}
+        asked = asked_in(shape, messages)
         if stream:
             asked["stream"] = True
         made.append(json.dumps(asked).encode())
@@ -33,9 +49,10 @@ def bodies(stream):
 
 
 class Client(asyncio.Protocol):
-    def __init__(self, name, head, conversation, stream, deadline):
+    def __init__(self, name, head, conversation, end, deadline):
+        """`end` is in every whole stream; None: answers come whole."""
         self._name, self._head, self._bodies = name, head, conversation
-        self._stream, self._deadline = stream, deadline
+        self._stream, self._end, self._deadline = end is not None, end or b"", deadline
         self._count = 0
         self._buffer = b""
         self.times, self.wrong = [], ""
@@ -65,7 +82,7 @@ class Client(asyncio.Protocol):
             return
         self._buffer = b""
         self.times.append(time.perf_counter() - self._sent)
-        if data[9:12] != b"200" or (self._stream and b"[DONE]" not in data):
+        if data[9:12] != b"200" or self._end not in data:
             self._finish(f"an answer was {data[:300]!r}")
             return
         self._send()
@@ -92,38 +109,44 @@ class Client(asyncio.Protocol):
             self._transport.close()
 
 
-async def drive(url, key, clients, seconds, stream):
+async def drive(url, key, clients, seconds, stream, shape="chat"):
     at = urlsplit(url)
     head = (
-        f"POST {at.path}/chat/completions HTTP/1.1\r\nHost: {at.netloc}\r\n"
+        f"POST {at.path}{PATHS[shape]} HTTP/1.1\r\nHost: {at.netloc}\r\n"
         f"Authorization: Bearer {key}\r\nContent-Type: application/json\r\n"
     ).encode()
-    conversation = bodies(stream)
+    conversation, end = bodies(stream, shape), ENDS[shape] if stream else None
     loop = asyncio.get_running_loop()
     begin = time.perf_counter()
     run = b"%d" % time.time_ns()
     made = [
-        (await loop.create_connection(
-            lambda n=n: Client(b"%s-%d" % (run, n), head, conversation, stream, begin + seconds),
-            at.hostname, at.port,
-        ))[1]
+        (
+            await loop.create_connection(
+                lambda n=n: Client(b"%s-%d" % (run, n), head, conversation, end, begin + seconds),
+                at.hostname,
+                at.port,
+            )
+        )[1]
         for n in range(clients)
-    ]  # fmt: skip
+    ]
     await asyncio.gather(*(client.done for client in made))
     took = time.perf_counter() - begin
     times = sorted(t for client in made for t in client.times)
     wrong = next((client.wrong for client in made if client.wrong), "")
     return {
-        "requests": len(times), "per_second": len(times) / took, "wrong": wrong,
+        "requests": len(times),
+        "per_second": len(times) / took,
+        "wrong": wrong,
         "p50_ms": times[len(times) // 2] * 1000 if times else 0.0,
         "p99_ms": times[len(times) * 99 // 100] * 1000 if times else 0.0,
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":
-    url, key, clients, seconds, kind = sys.argv[1:]
+    url, key, clients, seconds, kind, *shape = sys.argv[1:]
     with contextlib.suppress(ImportError):
         import uvloop
 
         uvloop.install()
-    print(json.dumps(asyncio.run(drive(url, key, int(clients), float(seconds), kind == "stream"))))
+    driven = drive(url, key, int(clients), float(seconds), kind == "stream", *shape)
+    print(json.dumps(asyncio.run(driven)))

@@ -11,14 +11,27 @@ import json
 import sys
 
 EVENTS = 20
-_BODY = json.dumps({
-    "id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": "stub",
-    "choices": [{
-        "index": 0, "finish_reason": "stop", "logprobs": None,
-        "message": {"role": "assistant", "content": "The answer is forty-two, as everybody knows."},
-    }],
-    "usage": {"prompt_tokens": 25, "completion_tokens": 12, "total_tokens": 37},
-}, separators=(",", ":")).encode()  # fmt: skip
+_BODY = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1700000000,
+        "model": "stub",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "logprobs": None,
+                "message": {
+                    "role": "assistant",
+                    "content": "The answer is forty-two, as everybody knows.",
+                },
+            }
+        ],
+        "usage": {"prompt_tokens": 25, "completion_tokens": 12, "total_tokens": 37},
+    },
+    separators=(",", ":"),
+).encode()
 PLAIN = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(_BODY)
     + _BODY
@@ -26,10 +39,16 @@ PLAIN = (
 
 
 def _event(delta, finish=None):
-    return json.dumps({
-        "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1700000000, "model": "stub",
-        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-    }, separators=(",", ":")).encode()  # fmt: skip
+    return json.dumps(
+        {
+            "id": "chatcmpl-1",
+            "object": "chat.completion.chunk",
+            "created": 1700000000,
+            "model": "stub",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+        },
+        separators=(",", ":"),
+    ).encode()
 
 
 def _chunk(data):

@@ -44,7 +44,9 @@ TRAILING, FEW = 1000, 30
 def _recognizers() -> list[Any]:
     registry = RecognizerRegistry()
     registry.load_predefined_recognizers(languages=["en"])
-    return [r for r in registry.recognizers if isinstance(r, PatternRecognizer) or "Phone" in r.name]  # fmt: skip
+    return [
+        r for r in registry.recognizers if isinstance(r, PatternRecognizer) or "Phone" in r.name
+    ]
 
 
 class Redactor:

@@ -43,9 +43,10 @@ def start(folder, stub, key, port):
     return subprocess.Popen(
         [*command, "--host", "127.0.0.1", "--port", str(port)],
         env={**os.environ, "LITELLM_LOG": "ERROR", "LITELLM_MODE": "PRODUCTION", "NO_PROXY": "*"},
-        stdin=subprocess.DEVNULL, stdout=sys.stderr,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
         preexec_fn=lambda: libc.prctl(1, signal.SIGKILL),  # noqa: PLW1509 - it ends with us; no threads here
-    )  # fmt: skip
+    )
 
 
 def wait(process, url):

@@ -22,14 +22,16 @@ class Keys:
 
     def find(self, key):
         return (
-            SimpleNamespace(key_id="k", scope="agent", revoked=None) if key == self._key else None
+            SimpleNamespace(key_id="k", scope="agent", revoked=None, many=False)
+            if key == self._key
+            else None
         )
 
 
 @contextlib.asynccontextmanager
 async def loop_port(key):
-    from upswing.front import Front
-    from upswing.http.app import JSON, Route, answer
+    from upswing.api.router import JSON, Route, answer
+    from upswing.api.server import HttpServer
 
     async def echo(request):
         return answer(200, {"bytes": len(request.body)})
@@ -44,7 +46,7 @@ async def loop_port(key):
         takes={JSON: {}},
         max_body=32 << 20,
     )
-    front = Front([route], Keys(key), "127.0.0.1", 0)
+    front = HttpServer([route], Keys(key), "127.0.0.1", 0)
     running = asyncio.create_task(front.run())
     yield front.url, path
     await front.close()
@@ -55,8 +57,9 @@ async def loop_port(key):
 async def gateway_port(key):
     from bench.peers.chat_stub import Stub
 
-    from upswing.gateway.plan import Model, Plan
-    from upswing.gateway.service import Gateway
+    from upswing.contracts.traffic import Model, Plan
+    from upswing.gateway.gateway import Gateway
+    from upswing.gateway.options import GatewayAuth, GatewayOptions
 
     stub = await asyncio.get_running_loop().create_server(Stub, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{stub.sockets[0].getsockname()[1]}/v1"
@@ -72,8 +75,7 @@ async def gateway_port(key):
         clock=lambda: datetime.now(UTC),
         new_id=uuid4,
         draw=random.random,
-        plan=plan,
-        keys={key: "ann"},
+        options=GatewayOptions(plan=plan, auth=GatewayAuth(client_keys={key: "ann"})),
     )
     yield await gateway.start(port=0), "/v1/chat/completions"
     await gateway.stop(1)

@@ -24,8 +24,8 @@ def main(folder, seed, target, most, knobs):
     from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    from upswing.worlds.measure import mean_of, measure
-    from upswing.worlds.sampler import Policy
+    from upswing.worlds.measure import mean_interval, measure_policy
+    from upswing.worlds.sampler import SamplingPolicy
     from upswing.worlds.triage import Triage
 
     logging.disable(logging.WARNING)
@@ -54,8 +54,8 @@ def main(folder, seed, target, most, knobs):
         ]
 
     def scored():
-        found = measure(world, Policy("trl", model, tokenizer), seed=seed)
-        return mean_of(found).mean
+        found = measure_policy(world, SamplingPolicy("trl", model, tokenizer), seed=seed)
+        return mean_interval(found).mean
 
     rounds = knobs["steps"] * knobs["passes"]
     trail, took, clock = [], [0.0], [0.0]
@@ -79,19 +79,39 @@ def main(folder, seed, target, most, knobs):
     with tempfile.TemporaryDirectory() as out:
         size = tasks * attempts // knobs["steps"]
         config = GRPOConfig(
-            output_dir=out, seed=seed, learning_rate=knobs["learning_rate"], use_cpu=True,
-            lr_scheduler_type="constant", per_device_train_batch_size=size,
-            steps_per_generation=knobs["steps"], num_iterations=knobs["passes"],
-            num_generations=attempts, max_completion_length=8, temperature=1.0, top_p=1.0,
-            top_k=0, beta=0.0, epsilon=0.2, epsilon_high=0.28, max_grad_norm=1.0,
-            weight_decay=0.0, report_to=[], save_strategy="no", logging_strategy="no",
-            max_steps=rounds * (most // (tasks * attempts)), disable_tqdm=True, bf16=False,
-        )  # fmt: skip
+            output_dir=out,
+            seed=seed,
+            learning_rate=knobs["learning_rate"],
+            use_cpu=True,
+            lr_scheduler_type="constant",
+            per_device_train_batch_size=size,
+            steps_per_generation=knobs["steps"],
+            num_iterations=knobs["passes"],
+            num_generations=attempts,
+            max_completion_length=8,
+            temperature=1.0,
+            top_p=1.0,
+            top_k=0,
+            beta=0.0,
+            epsilon=0.2,
+            epsilon_high=0.28,
+            max_grad_norm=1.0,
+            weight_decay=0.0,
+            report_to=[],
+            save_strategy="no",
+            logging_strategy="no",
+            max_steps=rounds * (most // (tasks * attempts)),
+            disable_tqdm=True,
+            bf16=False,
+        )
         trainer = GRPOTrainer(
-            model=model, reward_funcs=reward, args=config,
-            train_dataset=Dataset.from_list(prompts), processing_class=tokenizer,
+            model=model,
+            reward_funcs=reward,
+            args=config,
+            train_dataset=Dataset.from_list(prompts),
+            processing_class=tokenizer,
             callbacks=[Measure()],
-        )  # fmt: skip
+        )
         trainer.remove_callback(PrinterCallback)  # what is printed here is one line of JSON
         trainer.train()
     return {"trail": trail, "reached": bool(trail) and trail[-1][2] >= target}

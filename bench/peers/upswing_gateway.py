@@ -17,14 +17,15 @@ from uuid import uuid4
 
 import uvloop
 
-from upswing.adapters.nats.bus import Bus
-from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.nats.server import EmbeddedServer
-from upswing.adapters.nats.traffic import PLAN, TRAFFIC, bucket
 from upswing.contracts.topics import ROLES
-from upswing.gateway.limits import Limits
-from upswing.gateway.plan import Candidate, Model, Plan, write_plan
-from upswing.gateway_runtime import GatewayProcess
+from upswing.contracts.traffic import Candidate, Model, Plan, write_plan
+from upswing.gateway.limits import GatewayLimits
+from upswing.gateway.options import GatewayAuth, GatewayOptions
+from upswing.gateway.wiring import GatewayProcess
+from upswing.infra.nats.bus import Bus
+from upswing.infra.nats.permissions import OPERATOR
+from upswing.infra.nats.server import EmbeddedServer
+from upswing.infra.nats.traffic import PLAN, TRAFFIC, ensure_bucket
 
 IDLE_SECONDS = 1.0
 """Conversations without a next turn end soon, so that recording goes on during the load."""
@@ -52,13 +53,20 @@ async def main(stub, key, folder):
     await server.start()
     bus = await Bus.connect(server.url(OPERATOR))
     await bus.prepare()
-    traffic = await bucket(bus, TRAFFIC)
+    traffic = await ensure_bucket(bus, TRAFFIC)
     version = 1
     process = GatewayProcess(
-        nats_url=server.url(OPERATOR), instance="bench", clock=lambda: datetime.now(UTC),
-        new_id=uuid4, plan=plan(stub, version), keys={key: "bench"}, spool=folder / "spool",
-        limits=Limits(episode_seconds=IDLE_SECONDS),
-    )  # fmt: skip
+        nats_url=server.url(OPERATOR),
+        instance="bench",
+        clock=lambda: datetime.now(UTC),
+        new_id=uuid4,
+        spool=folder / "spool",
+        options=GatewayOptions(
+            plan=plan(stub, version),
+            limits=GatewayLimits(episode_seconds=IDLE_SECONDS),
+            auth=GatewayAuth(client_keys={key: "bench"}),
+        ),
+    )
     url = await process.start(port=0)
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
@@ -72,10 +80,14 @@ async def main(stub, key, folder):
             ms = await followed(process.gateway, traffic, plan(stub, version))
         counts = recorder.counts
         told = {
-            "url": f"{url}/v1", "recorded": counts.recorded, "open": len(recorder.book),
-            "waiting": recorder.backlog_bytes, "gaps": recorder.book.gaps, "plan_ms": ms,
+            "url": f"{url}/v1",
+            "recorded": counts.recorded,
+            "open": len(recorder.episode_table),
+            "waiting": recorder.backlog_bytes,
+            "gaps": recorder.episode_table.gaps,
+            "plan_ms": ms,
             "lost": counts.lost + counts.refused,
-        }  # fmt: skip
+        }
         print(json.dumps(told), flush=True)
     await process.stop()
     await server.stop()

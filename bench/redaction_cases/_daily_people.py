@@ -1,8 +1,26 @@
 """What people write of themselves: birth dates, phones, papers, accounts, in letters, forms and chats."""
 
 DATES = {
-    "en": ("{d} {month} {y}", "{month} {d}, {y}", "{d:02d}/{m:02d}/{y}", "{y}-{m:02d}-{d:02d}", "{m}/{d}/{y}", "{d}th of {month} {y}", "{d:02d}-{m:02d}-{y}", "{d}-{mon}-{y}", "{month} {d} {y}"),
-    "de": ("{d}. {month} {y}", "{d:02d}.{m:02d}.{y}", "{d}.{m}.{y}", "{d:02d}.{m:02d}.{yy:02d}", "{d}.{month} {y}", "{y}-{m:02d}-{d:02d}", "{d:02d}. {m:02d}. {y}"),
+    "en": (
+        "{d} {month} {y}",
+        "{month} {d}, {y}",
+        "{d:02d}/{m:02d}/{y}",
+        "{y}-{m:02d}-{d:02d}",
+        "{m}/{d}/{y}",
+        "{d}th of {month} {y}",
+        "{d:02d}-{m:02d}-{y}",
+        "{d}-{mon}-{y}",
+        "{month} {d} {y}",
+    ),
+    "de": (
+        "{d}. {month} {y}",
+        "{d:02d}.{m:02d}.{y}",
+        "{d}.{m}.{y}",
+        "{d:02d}.{m:02d}.{yy:02d}",
+        "{d}.{month} {y}",
+        "{y}-{m:02d}-{d:02d}",
+        "{d:02d}. {m:02d}. {y}",
+    ),
     "fr": ("{d} {month} {y}", "{d:02d}/{m:02d}/{y}", "{d:02d}.{m:02d}.{y}", "{d:02d}-{m:02d}-{y}"),
     "es": ("{d} de {month} de {y}", "{d:02d}/{m:02d}/{y}", "{d}-{m}-{y}"),
     "pt": ("{d} de {month} de {y}", "{d:02d}/{m:02d}/{y}", "{d:02d}-{m:02d}-{y}"),
@@ -13,7 +31,7 @@ DATES = {
     "tr": ("{d} {month} {y}", "{d:02d}.{m:02d}.{y}", "{d:02d}/{m:02d}/{y}"),
     "zh": ("{y}年{m}月{d}日", "{y}-{m:02d}-{d:02d}", "{y}/{m}/{d}", "{y}.{m:02d}.{d:02d}"),
     "ja": ("{y}年{m}月{d}日", "{y}/{m:02d}/{d:02d}", "{y}-{m:02d}-{d:02d}"),
-}  # fmt: skip
+}
 MONTHS = {
     "en": "January February March April May June July August September October November December",
     "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
@@ -25,7 +43,7 @@ MONTHS = {
     "pl": "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
     "ru": "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
     "tr": "Ocak Şubat Mart Nisan Mayıs Haziran Temmuz Ağustos Eylül Ekim Kasım Aralık",
-}  # fmt: skip
+}
 BIRTHS = {
     "en": ("I was born on {b} in Leeds", "she's born {b}", "DOB {b}", "Date of birth - {b}", "Date of Birth (dd/mm/yyyy): {b}", "My birthday is {b}", "birthdate={b}", "patient, born {b}, came in", "b. {b}", "Born: {b}", "his date of birth, {b}, is wrong", "I'm {b}, that's my date of birth", "born in Leeds on {b}", "my daughter's birthday is on {b}", "Birthday: {b}", "D.O.B.: {b}", "on {b} she was born in Leeds", "date of birth is the {b}"),
     "de": ("am {b} geboren", "Ich bin am {b} in Ulm geboren.", "geb. am {b}", "geboren {b}", "*{b} in Ulm", "Geburtsdatum {b}", "Geburtsdatum (TT.MM.JJJJ): {b}", "mein Geburtsdatum ist der {b}", "Er wurde am {b} geboren", "Ich wurde am {b} in Ulm geboren", "Mein Geburtstag ist der {b}", "Ich habe am {b} Geburtstag", "Geb.-Datum: {b}", "Geb.: {b}", "Frau Maier, geb. {b}", "der am {b} in Ulm geborene Max Maier", "die am {b} geborene Patientin", "geboren in Ulm am {b}", "Patientin, geboren am {b}, kam", "Geburtstag: {b}", "Geboren: {b}, Ulm", "Mein Sohn kam am {b} zur Welt und ist am {b} geboren", "Tag der Geburt: {b}", "Geburtsdatum meiner Tochter: {b}", "Versicherter geboren am: {b}"),
@@ -106,21 +124,56 @@ LETTERS = {
     "en": (
         "Hi HR,\n\nhere are my details:\nDOB: {birth}\nSSN: {ssn}\nBank account: {iban}\nPhone: {phone}\n\nBest, Bob",
         "Bob Smith\nborn {birth}\nmobile {phone}\npassport {passport}\n",
-        "name,dob,phone,passport\nBob,{birth},{phone},{passport}\n", "Name;Date of Birth;Mobile;IBAN\nBob;{birth};{phone};{iban}\n",
+        "name,dob,phone,passport\nBob,{birth},{phone},{passport}\n",
+        "Name;Date of Birth;Mobile;IBAN\nBob;{birth};{phone};{iban}\n",
         "INSERT INTO patients (name, dob, phone, passport_no) VALUES ('Bob', '{birth}', '{phone}', '{passport}');",
         "INSERT INTO customer (first_name, date_of_birth, phone_number, iban) VALUES ('Bob', '{birth}', '{phone}', '{iban}');",
         "UPDATE people SET phone = '{phone}', birth_date = '{birth}' WHERE id = 4;",
-        "| Name | DOB | Phone |\n|---|---|---|\n| Bob | {birth} | {phone} |\n", "Bob Smith\nSenior Engineer\nO: {phone}\nM: {phone}\n", '{{"name": "Bob", "dateOfBirth": "{birth}", "phoneNumber": "{phone}", "passportNo": "{passport}"}}', '[{{"birthDate": "{birth}", "mobile": "{phone}"}}]',
+        "| Name | DOB | Phone |\n|---|---|---|\n| Bob | {birth} | {phone} |\n",
+        "Bob Smith\nSenior Engineer\nO: {phone}\nM: {phone}\n",
+        '{{"name": "Bob", "dateOfBirth": "{birth}", "phoneNumber": "{phone}", "passportNo": "{passport}"}}',
+        '[{{"birthDate": "{birth}", "mobile": "{phone}"}}]',
     ),
-    "fr": ("Nom : Paul Martin\nNé le : {birth}\nTéléphone : {phone}\nPasseport : {passport}\nIBAN : {iban}\n", "nom;date de naissance;téléphone\nPaul;{birth};{phone}\n"),
-    "es": ("Nombre: Ana Ruiz\nFecha de nacimiento: {birth}\nTeléfono: {phone}\nPasaporte: {passport}\n", "nombre,fecha_nacimiento,teléfono\nAna,{birth},{phone}\n", "nombre;fecha de nacimiento;móvil\nAna;{birth};{phone}\n"),
-    "pt": ("Nome: Ana Silva\nData de nascimento: {birth}\nTelefone: {phone}\nPassaporte: {passport}\nIBAN: {iban}\n", "nome,data_nascimento,telefone\nAna,{birth},{phone}\n", "nome;data de nascimento;telemóvel\nAna;{birth};{phone}\n", "nome;nascimento;celular;iban\nAna;{birth};{phone};{iban}\n", "nome,dt_nasc,fone\nAna,{birth},{phone}\n"),
-    "it": ("Nome: Anna Rossi\nData di nascita: {birth}\nTelefono: {phone}\nPassaporto: {passport}\n", "nome,data_nascita,telefono\nAnna,{birth},{phone}\n"),
-    "ru": ("ФИО: Иванов\nДата рождения: {birth}\nТелефон: {phone}\nПаспорт: {passport}\n", "имя;дата рождения;телефон\nАня;{birth};{phone}\n"),
-    "zh": ("姓名：王\n出生日期：{birth}\n电话：{phone}\n护照：{passport}\n", "姓名,出生日期,电话\n王,{birth},{phone}\n"),
-    "ja": ("氏名：山田\n生年月日：{birth}\n電話：{phone}\nパスポート：{passport}\n", "氏名,生年月日,電話番号\n山田,{birth},{phone}\n"),
-    "nl": ("Naam: Jan\nGeboortedatum: {birth}\nTelefoon: {phone}\nPaspoort: {passport}\n", "naam;geboortedatum;telefoon\nJan;{birth};{phone}\n"),
-    "pl": ("Imię: Jan\nData urodzenia: {birth}\nTelefon: {phone}\nPaszport: {passport}\n", "imię;data urodzenia;telefon\nJan;{birth};{phone}\n"),
+    "fr": (
+        "Nom : Paul Martin\nNé le : {birth}\nTéléphone : {phone}\nPasseport : {passport}\nIBAN : {iban}\n",
+        "nom;date de naissance;téléphone\nPaul;{birth};{phone}\n",
+    ),
+    "es": (
+        "Nombre: Ana Ruiz\nFecha de nacimiento: {birth}\nTeléfono: {phone}\nPasaporte: {passport}\n",
+        "nombre,fecha_nacimiento,teléfono\nAna,{birth},{phone}\n",
+        "nombre;fecha de nacimiento;móvil\nAna;{birth};{phone}\n",
+    ),
+    "pt": (
+        "Nome: Ana Silva\nData de nascimento: {birth}\nTelefone: {phone}\nPassaporte: {passport}\nIBAN: {iban}\n",
+        "nome,data_nascimento,telefone\nAna,{birth},{phone}\n",
+        "nome;data de nascimento;telemóvel\nAna;{birth};{phone}\n",
+        "nome;nascimento;celular;iban\nAna;{birth};{phone};{iban}\n",
+        "nome,dt_nasc,fone\nAna,{birth},{phone}\n",
+    ),
+    "it": (
+        "Nome: Anna Rossi\nData di nascita: {birth}\nTelefono: {phone}\nPassaporto: {passport}\n",
+        "nome,data_nascita,telefono\nAnna,{birth},{phone}\n",
+    ),
+    "ru": (
+        "ФИО: Иванов\nДата рождения: {birth}\nТелефон: {phone}\nПаспорт: {passport}\n",
+        "имя;дата рождения;телефон\nАня;{birth};{phone}\n",
+    ),
+    "zh": (
+        "姓名：王\n出生日期：{birth}\n电话：{phone}\n护照：{passport}\n",
+        "姓名,出生日期,电话\n王,{birth},{phone}\n",
+    ),
+    "ja": (
+        "氏名：山田\n生年月日：{birth}\n電話：{phone}\nパスポート：{passport}\n",
+        "氏名,生年月日,電話番号\n山田,{birth},{phone}\n",
+    ),
+    "nl": (
+        "Naam: Jan\nGeboortedatum: {birth}\nTelefoon: {phone}\nPaspoort: {passport}\n",
+        "naam;geboortedatum;telefoon\nJan;{birth};{phone}\n",
+    ),
+    "pl": (
+        "Imię: Jan\nData urodzenia: {birth}\nTelefon: {phone}\nPaszport: {passport}\n",
+        "imię;data urodzenia;telefon\nJan;{birth};{phone}\n",
+    ),
     "tr": ("Ad: Ayşe\nDoğum tarihi: {birth}\nTelefon: {phone}\nPasaport: {passport}\n",),
-}  # fmt: skip
+}
 """Language: documents in which several of these stand together."""

@@ -184,11 +184,24 @@ _BLOCKS: dict[str, Encoder] = {
 _LETTERS: dict[str, Encoder] = {"rot13": _rot13, "reversed": _reversed, "spaced": _spaced}
 _LINES: dict[str, Encoder] = {"base64_lines": _b64_lines, "xxd_plain": _xxd_plain}
 _NESTED: tuple[tuple[str, str], ...] = (
-    ("base64", "base64"), ("base64", "hex"), ("hex", "base64"), ("percent", "base64"), ("base64", "percent"),
-    ("base32", "base64"), ("base64", "base32"), ("base64", "gzip_base64"), ("base85", "base64"),
-    ("base64_url", "zlib_base64"), ("hex", "hex"), ("gzip_base64", "hex"), ("base64", "rot13"),
-    ("base64", "reversed"), ("hex_utf16", "base64"), ("base64", "unicode_escapes"), ("hex", "percent"),
-)  # fmt: skip
+    ("base64", "base64"),
+    ("base64", "hex"),
+    ("hex", "base64"),
+    ("percent", "base64"),
+    ("base64", "percent"),
+    ("base32", "base64"),
+    ("base64", "base32"),
+    ("base64", "gzip_base64"),
+    ("base85", "base64"),
+    ("base64_url", "zlib_base64"),
+    ("hex", "hex"),
+    ("gzip_base64", "hex"),
+    ("base64", "rot13"),
+    ("base64", "reversed"),
+    ("hex_utf16", "base64"),
+    ("base64", "unicode_escapes"),
+    ("hex", "percent"),
+)
 
 
 def _payload(rng: random.Random) -> tuple[str, str, str]:
@@ -203,13 +216,19 @@ def _payload(rng: random.Random) -> tuple[str, str, str]:
     kind = rng.choice(list(_KEYS))
     secret = _KEYS[kind](rng)
     name = _NAMES.get(kind, "API_KEY")
-    return kind, secret, rng.choice((
+    return (
+        kind,
         secret,
-        secret,
-        f"{name}={secret}",
-        f'{{"user": "deploy", "token": "{secret}"}}',
-        f"[default]\nregion = eu-west-1\n{name.lower()} = {secret}\n",
-    ))  # fmt: skip
+        rng.choice(
+            (
+                secret,
+                secret,
+                f"{name}={secret}",
+                f'{{"user": "deploy", "token": "{secret}"}}',
+                f"[default]\nregion = eu-west-1\n{name.lower()} = {secret}\n",
+            )
+        ),
+    )
 
 
 _ONE_LINE = """

@@ -8,13 +8,44 @@ from bench.redaction_cases._heldout_fill import Entry, Filler
 
 _HEX = "0123456789abcdef"
 _SYSTEMS = (
-    "VPN", "Jira", "Grafana", "Jenkins", "SAP", "Confluence", "WordPress", "phpMyAdmin", "Outlook",
-    "GitLab", "Zoom", "Nextcloud", "Odoo", "Kibana", "NAS", "Salesforce", "TYPO3", "Zabbix",
-)  # fmt: skip
+    "VPN",
+    "Jira",
+    "Grafana",
+    "Jenkins",
+    "SAP",
+    "Confluence",
+    "WordPress",
+    "phpMyAdmin",
+    "Outlook",
+    "GitLab",
+    "Zoom",
+    "Nextcloud",
+    "Odoo",
+    "Kibana",
+    "NAS",
+    "Salesforce",
+    "TYPO3",
+    "Zabbix",
+)
 _LOGINS = (
-    "deploy", "backup", "svc_report", "appuser", "readonly", "etl", "jenkins", "webadmin", "mfischer",
-    "tkowalski", "operator", "billing", "ops01", "dev-team", "mmartin", "shop_rw", "crawler",
-)  # fmt: skip
+    "deploy",
+    "backup",
+    "svc_report",
+    "appuser",
+    "readonly",
+    "etl",
+    "jenkins",
+    "webadmin",
+    "mfischer",
+    "tkowalski",
+    "operator",
+    "billing",
+    "ops01",
+    "dev-team",
+    "mmartin",
+    "shop_rw",
+    "crawler",
+)
 _BASES = ("orders", "billing", "crm", "shop", "inventory", "metrics", "users", "ledger", "tickets")
 _STEMS = ("kestrel", "brightfield", "nordlicht", "silverpine", "tamarind", "oakmoor", "bluegate")
 _HEADS = ("db", "git", "mail", "api", "stage", "intranet", "vault", "ci", "pg-01", "sql2")

@@ -20,7 +20,7 @@ _PHONES = {
     "BR": "(11) 9+###-####|+55 11 9+###-####|21 9+### ####|(31) +###-####|+55 (41) 9+###-####|0xx11 9+###-####|(51)9+###-####",
     "JP": "090-+###-####|03-+###-####|+81 90-+###-####|(06) +###-####|080+#######|+81-3-+###-####|070 +### ####",
     "CN": "138 +### ####|139+#######|+86 137-+###-####|010-+#######|(021) +### ####|+86 15+ #### ####|0755-+#######",
-}  # fmt: skip
+}
 
 
 def digits(rng: random.Random, count: int) -> str:
@@ -62,9 +62,16 @@ def _grouped(text: str, sizes: tuple[int, ...], between: str) -> str:
 def iban(rng: random.Random, country: str) -> str:
     """An account number with its two check digits."""
     shapes = {
-        "DE": "9" * 18, "AT": "9" * 16, "CH": "9" * 17, "FR": "9" * 21 + "99", "UK": "A" * 4 + "9" * 14,
-        "BR": "9" * 23 + "AA", "NL": "A" * 4 + "9" * 10, "ES": "9" * 20, "IT": "A" + "9" * 22,
-    }  # fmt: skip
+        "DE": "9" * 18,
+        "AT": "9" * 16,
+        "CH": "9" * 17,
+        "FR": "9" * 21 + "99",
+        "UK": "A" * 4 + "9" * 14,
+        "BR": "9" * 23 + "AA",
+        "NL": "A" * 4 + "9" * 10,
+        "ES": "9" * 20,
+        "IT": "A" + "9" * 22,
+    }
     code = {"UK": "GB"}.get(country, country)
     body = "".join(
         rng.choice(string.digits if c == "9" else string.ascii_uppercase) for c in shapes[country]
@@ -77,17 +84,21 @@ def _iban(rng: random.Random, entry: Entry) -> Value:
     country = entry.place if entry.place in {"DE", "AT", "CH", "FR", "UK", "BR"} else "NL"
     plain = iban(rng, rng.choice((country, country, country, "ES", "IT")))
     fours = tuple([4] * (len(plain) // 4))
-    return Value(rng.choice((
-        plain,
-        _grouped(plain, fours, " "),
-        _grouped(plain, fours, " "),
-        _grouped(plain, fours, "-"),
-        _grouped(plain, fours, "\u00a0"),
-        _grouped(plain, (2, 2, 8), " "),
-        _grouped(plain, (4, 3, 5), " "),
-        plain.lower(),
-        _grouped(plain.lower(), fours, " "),
-    )))  # fmt: skip
+    return Value(
+        rng.choice(
+            (
+                plain,
+                _grouped(plain, fours, " "),
+                _grouped(plain, fours, " "),
+                _grouped(plain, fours, "-"),
+                _grouped(plain, fours, "\u00a0"),
+                _grouped(plain, (2, 2, 8), " "),
+                _grouped(plain, (4, 3, 5), " "),
+                plain.lower(),
+                _grouped(plain.lower(), fours, " "),
+            )
+        )
+    )
 
 
 def _ahv(rng: random.Random) -> str:
@@ -227,18 +238,20 @@ def _german_passport(rng: random.Random) -> str:
 def _passport(rng: random.Random, entry: Entry) -> Value:
     letters = string.ascii_uppercase
     two = "".join(rng.choices(letters, k=2))
-    return Value({
-        "DE": lambda: _german_passport(rng)[: rng.choice((9, 10))],
-        "AT": lambda: rng.choice("PU") + digits(rng, 7),
-        "CH": lambda: rng.choice("XSC") + digits(rng, 7),
-        "FR": lambda: digits(rng, 2) + two + digits(rng, 5),
-        "UK": lambda: digits(rng, 9),
-        "US": lambda: rng.choice(string.digits + "ABC") + digits(rng, 8),
-        "IN": lambda: rng.choice(letters) + digits(rng, 7),
-        "BR": lambda: two + digits(rng, 6),
-        "JP": lambda: rng.choice(("TK", "TR", "MZ")) + digits(rng, 7),
-        "CN": lambda: rng.choice("EG") + digits(rng, 8),
-    }[entry.place]())  # fmt: skip
+    return Value(
+        {
+            "DE": lambda: _german_passport(rng)[: rng.choice((9, 10))],
+            "AT": lambda: rng.choice("PU") + digits(rng, 7),
+            "CH": lambda: rng.choice("XSC") + digits(rng, 7),
+            "FR": lambda: digits(rng, 2) + two + digits(rng, 5),
+            "UK": lambda: digits(rng, 9),
+            "US": lambda: rng.choice(string.digits + "ABC") + digits(rng, 8),
+            "IN": lambda: rng.choice(letters) + digits(rng, 7),
+            "BR": lambda: two + digits(rng, 6),
+            "JP": lambda: rng.choice(("TK", "TR", "MZ")) + digits(rng, 7),
+            "CN": lambda: rng.choice("EG") + digits(rng, 8),
+        }[entry.place]()
+    )
 
 
 _MONTHS = {
@@ -254,13 +267,26 @@ def _birth(rng: random.Random, entry: Entry) -> Value:
     name = _MONTHS.get(entry.language, _MONTHS["en"]).split()[month - 1]
     iso = f"{year}-{month:02}-{day:02}"
     forms = {
-        "de": (f"{day:02}.{month:02}.{year}", f"{day}. {name} {year}", f"{day}.{month}.{year % 100:02}"),
-        "fr": (f"{day:02}/{month:02}/{year}", f"{day} {name} {year}", f"{day:02}.{month:02}.{year}"),
+        "de": (
+            f"{day:02}.{month:02}.{year}",
+            f"{day}. {name} {year}",
+            f"{day}.{month}.{year % 100:02}",
+        ),
+        "fr": (
+            f"{day:02}/{month:02}/{year}",
+            f"{day} {name} {year}",
+            f"{day:02}.{month:02}.{year}",
+        ),
         "pt": (f"{day:02}/{month:02}/{year}", f"{day} de {name} de {year}"),
         "ja": (f"{year}年{month}月{day}日", f"{year}/{month:02}/{day:02}"),
         "zh": (f"{year}年{month}月{day}日", f"{year}-{month:02}-{day:02}"),
-        "en": (f"{month:02}/{day:02}/{year}", f"{name} {day}, {year}", f"{day} {name} {year}", f"{day:02}/{month:02}/{year}"),
-    }  # fmt: skip
+        "en": (
+            f"{month:02}/{day:02}/{year}",
+            f"{name} {day}, {year}",
+            f"{day} {name} {year}",
+            f"{day:02}/{month:02}/{year}",
+        ),
+    }
     return Value(rng.choice((*forms[entry.language], *forms[entry.language], iso)), "whole")
 
 
@@ -287,10 +313,20 @@ def _email(rng: random.Random, _entry: Entry) -> Value:
 
 def _spelt(rng: random.Random, _entry: Entry) -> Value:
     local, name, end = _address(rng)
-    at, dot = rng.choice((
-        (" [at] ", " [dot] "), ("[at]", "[dot]"), (" (at) ", " (dot) "), ("(at)", "."), (" AT ", " DOT "),
-        (" at ", " dot "), ("[at]", "."), (" {at} ", " {dot} "), ("_at_", "_dot_"), (" <at> ", " <dot> "),
-    ))  # fmt: skip
+    at, dot = rng.choice(
+        (
+            (" [at] ", " [dot] "),
+            ("[at]", "[dot]"),
+            (" (at) ", " (dot) "),
+            ("(at)", "."),
+            (" AT ", " DOT "),
+            (" at ", " dot "),
+            ("[at]", "."),
+            (" {at} ", " {dot} "),
+            ("_at_", "_dot_"),
+            (" <at> ", " <dot> "),
+        )
+    )
     return Value(f"{local}{at}{name}{dot}{end.replace('.', dot)}", "whole")
 
 

@@ -283,12 +283,14 @@ def mnemonic(rng: random.Random) -> str:
 def crypt_hash(rng: random.Random) -> str:
     """What stands in a shadow file or beside a web server's users."""
     dotted = ALNUM + "./"
-    return rng.choice((
-        f"$6${pick(rng, dotted, 16)}${pick(rng, dotted, 86)}",
-        f"$y$j9T${pick(rng, dotted, 22)}${pick(rng, dotted, 43)}",
-        f"$2{rng.choice('aby')}$12${pick(rng, dotted, 53)}",
-        f"$5$rounds=5000${pick(rng, dotted, 16)}${pick(rng, dotted, 43)}",
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            f"$6${pick(rng, dotted, 16)}${pick(rng, dotted, 86)}",
+            f"$y$j9T${pick(rng, dotted, 22)}${pick(rng, dotted, 43)}",
+            f"$2{rng.choice('aby')}$12${pick(rng, dotted, 53)}",
+            f"$5$rounds=5000${pick(rng, dotted, 16)}${pick(rng, dotted, 43)}",
+        )
+    )
 
 
 def _basic(rng: random.Random, entry: Entry) -> Value:
@@ -314,12 +316,16 @@ def _any_key(rng: random.Random, _entry: Entry) -> Value:
 
 def _opaque(rng: random.Random, _entry: Entry) -> Value:
     """A token of a service that marks its tokens with nothing."""
-    return Value(rng.choice((
-        pick(rng, _HEX, rng.choice((32, 40, 64))),
-        pick(rng, ALNUM, rng.choice((24, 32, 40))),
-        base64.b64encode(rng.randbytes(rng.choice((24, 32)))).decode(),
-        _unpadded(rng.randbytes(32)),
-    )))  # fmt: skip
+    return Value(
+        rng.choice(
+            (
+                pick(rng, _HEX, rng.choice((32, 40, 64))),
+                pick(rng, ALNUM, rng.choice((24, 32, 40))),
+                base64.b64encode(rng.randbytes(rng.choice((24, 32)))).decode(),
+                _unpadded(rng.randbytes(32)),
+            )
+        )
+    )
 
 
 MAKERS: dict[str, Maker] = {

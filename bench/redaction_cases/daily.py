@@ -13,7 +13,7 @@ from bench.redaction import _iban
 from bench.redaction_cases import Case
 from bench.redaction_cases import _daily_clean as clean_texts
 from bench.redaction_cases._daily_config import FILES, PINS, TOKENS, TREES
-from bench.redaction_cases._daily_people import (  # fmt: skip
+from bench.redaction_cases._daily_people import (
     ACCOUNTS,
     BIRTHS,
     CALLS,
@@ -39,15 +39,35 @@ SHAPES: dict[str, Callable[[random.Random], str]] = {
     "word": lambda rng: rng.choice(WORDS),
     "letters": lambda rng: pick(rng, string.ascii_letters, rng.randint(8, 14)),
     "lower": lambda rng: pick(rng, string.ascii_lowercase, rng.randint(8, 14)),
-    "habit": lambda rng: rng.choice(WORDS).capitalize() + str(rng.randint(1, 2030)) + rng.choice(("", "!", "#", "?", "*")),
-    "random": lambda rng: pick(rng, ALNUM + "!@#%^*+-_", rng.randint(9, 18)) + str(rng.randint(2, 9)) + rng.choice(string.ascii_letters),
-    "leet": lambda rng: rng.choice(WORDS).translate(str.maketrans("eoai", "304!")) + rng.choice("_-.") + str(rng.randint(1, 99)),
-    "signs": lambda rng: pick(rng, string.ascii_letters, 3) + rng.choice("$&(=}~") + pick(rng, ALNUM, 4) + rng.choice("!?.;)]%") + pick(rng, string.digits, 1),
+    "habit": lambda rng: (
+        rng.choice(WORDS).capitalize()
+        + str(rng.randint(1, 2030))
+        + rng.choice(("", "!", "#", "?", "*"))
+    ),
+    "random": lambda rng: (
+        pick(rng, ALNUM + "!@#%^*+-_", rng.randint(9, 18))
+        + str(rng.randint(2, 9))
+        + rng.choice(string.ascii_letters)
+    ),
+    "leet": lambda rng: (
+        rng.choice(WORDS).translate(str.maketrans("eoai", "304!"))
+        + rng.choice("_-.")
+        + str(rng.randint(1, 99))
+    ),
+    "signs": lambda rng: (
+        pick(rng, string.ascii_letters, 3)
+        + rng.choice("$&(=}~")
+        + pick(rng, ALNUM, 4)
+        + rng.choice("!?.;)]%")
+        + pick(rng, string.digits, 1)
+    ),
     "unicode": lambda rng: rng.choice(UNICODE),
-    "short": lambda rng: pick(rng, string.ascii_lowercase, 3) + pick(rng, string.digits, 2) + rng.choice("!#x"),
+    "short": lambda rng: (
+        pick(rng, string.ascii_lowercase, 3) + pick(rng, string.digits, 2) + rng.choice("!#x")
+    ),
     "hyphens": lambda rng: "-".join(rng.sample(WORDS, rng.randint(2, 4))).lower(),
     "digits": lambda rng: pick(rng, "23456789", rng.randint(6, 10)),
-}  # fmt: skip
+}
 _QUOTED_ONLY = ("'{p}'", '"{p}"', "`{p}`")
 
 
@@ -63,7 +83,14 @@ def shaped(rng: random.Random, template: str, language: str) -> tuple[str, str]:
 
 
 def _token(rng: random.Random) -> str:
-    return rng.choice((pick(rng, ALNUM, 32), pick(rng, ALNUM + "_-", 40) + "7aQ", pick(rng, "0123456789abcdef", 40), pick(rng, ALNUM, 20) + "4"))  # fmt: skip
+    return rng.choice(
+        (
+            pick(rng, ALNUM, 32),
+            pick(rng, ALNUM + "_-", 40) + "7aQ",
+            pick(rng, "0123456789abcdef", 40),
+            pick(rng, ALNUM, 20) + "4",
+        )
+    )
 
 
 def _filled(rng: random.Random, template: str, language: str) -> tuple[str, str, tuple[str, ...]]:
@@ -74,7 +101,11 @@ def _filled(rng: random.Random, template: str, language: str) -> tuple[str, str,
         _, old = shaped(rng, template, language)
     token, code = _token(rng), str(rng.randint(213_456, 987_654))[: rng.choice((4, 6))]
     text = template.format(p=new, o=old, t=token, n=code)
-    found = [v for mark, v in (("{p}", new), ("{o}", old), ("{t}", token), ("{n}", code)) if mark in template]  # fmt: skip
+    found = [
+        v
+        for mark, v in (("{p}", new), ("{o}", old), ("{t}", token), ("{n}", code))
+        if mark in template
+    ]
     return shape if "{p}" in template else "token", text, tuple(found)
 
 
@@ -85,7 +116,9 @@ def credentials(rng: random.Random) -> Iterator[Case]:
             form = rng.choice(list(SENTENCES[language]))
             template = rng.choice(SENTENCES[language][form])
             shape, text, secrets = _filled(rng, template, language)
-            yield Case("password", "credential", f"{form}/{shape}", language, "prose", text, secrets)  # fmt: skip
+            yield Case(
+                "password", "credential", f"{form}/{shape}", language, "prose", text, secrets
+            )
         for _ in range(3):
             carrier = rng.choice(list(FILES))
             shape, text, secrets = _filled(rng, rng.choice(FILES[carrier]), "en")
@@ -111,10 +144,20 @@ def _birth(rng: random.Random, language: str) -> str:
 
 
 def _passport(rng: random.Random) -> str:
-    return rng.choice((
-        pick(rng, "CFGHJKLMNPRTVWXYZ", 1) + pick(rng, "0123456789CFGHJKLMNPRTVWXYZ", 2) + pick(rng, string.digits, 5) + pick(rng, "0123456789CFGHJK", 1),
-        pick(rng, "23456789", 9), rng.choice("EGPX") + pick(rng, "23456789", 8), pick(rng, string.ascii_uppercase, 2) + pick(rng, "23456789", 7), pick(rng, "23456789", 2) + pick(rng, string.ascii_uppercase, 2) + pick(rng, "23456789", 5),
-    ))  # fmt: skip
+    return rng.choice(
+        (
+            pick(rng, "CFGHJKLMNPRTVWXYZ", 1)
+            + pick(rng, "0123456789CFGHJKLMNPRTVWXYZ", 2)
+            + pick(rng, string.digits, 5)
+            + pick(rng, "0123456789CFGHJK", 1),
+            pick(rng, "23456789", 9),
+            rng.choice("EGPX") + pick(rng, "23456789", 8),
+            pick(rng, string.ascii_uppercase, 2) + pick(rng, "23456789", 7),
+            pick(rng, "23456789", 2)
+            + pick(rng, string.ascii_uppercase, 2)
+            + pick(rng, "23456789", 5),
+        )
+    )
 
 
 def _phone(rng: random.Random, language: str) -> str:
@@ -133,12 +176,14 @@ def _account(rng: random.Random, kind: str) -> str:
         return rng.choice((value, f"{value[:2]} {value[2:5]} {value[5:8]} {value[8:]}"))
     if kind == "insurance":
         form = f"{rng.randint(2, 89):02d} {rng.randint(1, 28):02d}{rng.randint(1, 12):02d}{rng.randint(40, 99)} {rng.choice(string.ascii_uppercase)} ###"
-        value = _checked(rng, form, checks.de_insurance)
+        value = _checked(rng, form, checks.is_german_pension_number)
         return rng.choice((value, value.replace(" ", "")))
     if kind == "ssn":
         return f"{rng.randint(100, 665)}-{rng.randint(10, 99)}-{rng.randint(1000, 9999)}"
     if kind == "health":
-        return _checked(rng, rng.choice(string.ascii_uppercase) + "#########", checks.de_health)
+        return _checked(
+            rng, rng.choice(string.ascii_uppercase) + "#########", checks.is_german_health_number
+        )
     return pick(rng, "123456789", rng.randint(7, 10))
 
 
@@ -146,25 +191,62 @@ def people(rng: random.Random) -> Iterator[Case]:
     while True:
         language = rng.choice(list(BIRTHS))
         value = _birth(rng, language)
-        yield Case("birth", "person", "told", language, "prose", rng.choice(BIRTHS[language]).format(b=value), (value,))  # fmt: skip
+        yield Case(
+            "birth",
+            "person",
+            "told",
+            language,
+            "prose",
+            rng.choice(BIRTHS[language]).format(b=value),
+            (value,),
+        )
         language = rng.choice(list(CALLS))
         value = _phone(rng, language)
-        yield Case("phone", "person", "told", language, "prose", rng.choice(CALLS[language]).format(v=value), (value,))  # fmt: skip
+        yield Case(
+            "phone",
+            "person",
+            "told",
+            language,
+            "prose",
+            rng.choice(CALLS[language]).format(v=value),
+            (value,),
+        )
         language = rng.choice(list(PAPERS))
         value = _passport(rng)
-        yield Case("passport", "person", "told", language, "prose", rng.choice(PAPERS[language]).format(v=value), (value,))  # fmt: skip
+        yield Case(
+            "passport",
+            "person",
+            "told",
+            language,
+            "prose",
+            rng.choice(PAPERS[language]).format(v=value),
+            (value,),
+        )
         kind = rng.choice(list(ACCOUNTS))
         value = _account(rng, kind)
-        yield Case(kind, "person", "told", "any", "prose", rng.choice(ACCOUNTS[kind]).format(v=value), (value,))  # fmt: skip
+        yield Case(
+            kind,
+            "person",
+            "told",
+            "any",
+            "prose",
+            rng.choice(ACCOUNTS[kind]).format(v=value),
+            (value,),
+        )
         language = rng.choice(list(LETTERS))
         yield _letter(rng, language, rng.choice(LETTERS[language]))
 
 
 def _letter(rng: random.Random, language: str, template: str) -> Case:
     made = {
-        "birth": _birth(rng, language), "phone": _phone(rng, language), "passport": _passport(rng), "iban": _account(rng, "iban"),
-        "tax": _account(rng, "tax id"), "insurance": _account(rng, "insurance"), "ssn": _account(rng, "ssn"),
-    }  # fmt: skip
+        "birth": _birth(rng, language),
+        "phone": _phone(rng, language),
+        "passport": _passport(rng),
+        "iban": _account(rng, "iban"),
+        "tax": _account(rng, "tax id"),
+        "insurance": _account(rng, "insurance"),
+        "ssn": _account(rng, "ssn"),
+    }
     secrets = tuple(v for name, v in made.items() if f"{{{name}}}" in template)
     carrier = "json" if template[:2] in ("{{", "[{") else "document"
     return Case("several", "person", "letter", language, carrier, template.format(**made), secrets)
@@ -176,9 +258,21 @@ def clean(rng: random.Random) -> Iterator[Case]:
         some = clean_texts.CLEAN[language]
         sign = rng.choice((" ", "\n", "\n\n"))
         yield Case("prose", "clean", "topic", language, "prose", sign.join(rng.sample(some, 3)), ())
-        yield Case("code", "clean", "topic", "en", "code", "".join(rng.sample(clean_texts.CODE, 4)), ())  # fmt: skip
-        yield Case("log", "clean", "topic", "en", "log", "".join(rng.sample(clean_texts.LOGS, 3)), ())  # fmt: skip
-        yield Case("json", "clean", "topic", "en", "json", json.dumps(json.loads(rng.choice(clean_texts.TREES))), ())  # fmt: skip
+        yield Case(
+            "code", "clean", "topic", "en", "code", "".join(rng.sample(clean_texts.CODE, 4)), ()
+        )
+        yield Case(
+            "log", "clean", "topic", "en", "log", "".join(rng.sample(clean_texts.LOGS, 3)), ()
+        )
+        yield Case(
+            "json",
+            "clean",
+            "topic",
+            "en",
+            "json",
+            json.dumps(json.loads(rng.choice(clean_texts.TREES))),
+            (),
+        )
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:

@@ -55,25 +55,92 @@ SHAPES = {
     "tr": ("Şifre: {p}", "Hesap bob, şifresi {p}.", "şifreyi {p} olarak ayarladım", "şifresi {p} olmalı", "Şifre ({p}) kağıtta yazıyor"),
 }  # fmt: skip
 CONFIG = (
-    'password             = "{p}"', "spring.datasource.password={p}", "define('DB_PASSWORD', '{p}');", "redis-cli -h db -a '{p}' ping", "requirepass {p}",
-    "keytool -list -storepass '{p}'", "wpa_passphrase home '{p}'", 'if (password === "{p}") {{ ok(); }}', 'const PASSWORD: &str = "{p}";', 'conn.setPassword("{p}");',
-    'variable "db_password" {{\n  default = "{p}"\n}}', '  ~ db_password = "{o}" -> "{p}"', "INSERT INTO users (name, password) VALUES ('bob', '{p}');",
-    "CREATE LOGIN app WITH PASSWORD = N'{p}';", "<password>{p}</password>", "name,password\nbob,{p}\n",
-)  # fmt: skip
-PINS = ("The PIN for the card is {n}.", "the pin ({n}) works", "die PIN der Karte lautet {n}", "le code de sécurité : {n}", "O PIN do cartão é {n}", "Il PIN della carta è {n}", "PIN карты: {n}")  # fmt: skip
+    'password             = "{p}"',
+    "spring.datasource.password={p}",
+    "define('DB_PASSWORD', '{p}');",
+    "redis-cli -h db -a '{p}' ping",
+    "requirepass {p}",
+    "keytool -list -storepass '{p}'",
+    "wpa_passphrase home '{p}'",
+    'if (password === "{p}") {{ ok(); }}',
+    'const PASSWORD: &str = "{p}";',
+    'conn.setPassword("{p}");',
+    'variable "db_password" {{\n  default = "{p}"\n}}',
+    '  ~ db_password = "{o}" -> "{p}"',
+    "INSERT INTO users (name, password) VALUES ('bob', '{p}');",
+    "CREATE LOGIN app WITH PASSWORD = N'{p}';",
+    "<password>{p}</password>",
+    "name,password\nbob,{p}\n",
+)
+PINS = (
+    "The PIN for the card is {n}.",
+    "the pin ({n}) works",
+    "die PIN der Karte lautet {n}",
+    "le code de sécurité : {n}",
+    "O PIN do cartão é {n}",
+    "Il PIN della carta è {n}",
+    "PIN карты: {n}",
+)
 PEOPLE = (
-    ("birth", "geboren wurde ich am {d}.{m}.{y} in Ulm"), ("birth", "Geburtsdatum ist der {d}.{m}.{y}"), ("birth", "生年月日は{y}年{m}月{d}日です"), ("birth", "name,birth date\nAnn,{y}-{m}-{d}\n"),
-    ("phone", "Du erreichst mich unter 0171/{n}{n}"), ("phone", "Sie erreichen mich telefonisch unter 030 {n}{n}"), ("phone", "name;Telefon;Ort\nAnn;{n} {n};Ulm\n"), ("phone", "氏名,電話番号\nAnn,{n}-{n}\n"),
-    ("phone", "INSERT INTO people (name, phone) VALUES ('Ann', '{n}{n}');"), ("identity", "マイナンバーは {n} {n} {n} です"), ("identity", "name,passport,city\nAnn,C{n}{n},Ulm\n"),
-)  # fmt: skip
+    ("birth", "geboren wurde ich am {d}.{m}.{y} in Ulm"),
+    ("birth", "Geburtsdatum ist der {d}.{m}.{y}"),
+    ("birth", "生年月日は{y}年{m}月{d}日です"),
+    ("birth", "name,birth date\nAnn,{y}-{m}-{d}\n"),
+    ("phone", "Du erreichst mich unter 0171/{n}{n}"),
+    ("phone", "Sie erreichen mich telefonisch unter 030 {n}{n}"),
+    ("phone", "name;Telefon;Ort\nAnn;{n} {n};Ulm\n"),
+    ("phone", "氏名,電話番号\nAnn,{n}-{n}\n"),
+    ("phone", "INSERT INTO people (name, phone) VALUES ('Ann', '{n}{n}');"),
+    ("identity", "マイナンバーは {n} {n} {n} です"),
+    ("identity", "name,passport,city\nAnn,C{n}{n},Ulm\n"),
+)
 CLEAN = (
-    "the password is kept in the vault", "the password field on the page is empty", "password hash algorithm is bcrypt", "the password reset link in the mail is broken", "a password manager is great",
-    "Enter your password to continue", "Use a password manager to keep them safe.", "The password must be at least 8 characters", "Das Passwort muss mindestens acht Zeichen haben.", "Das Passwort wird per Mail verschickt",
-    "das Passwort ist abgelaufen", "le mot de passe est incorrect", "La contraseña está vacía", "La password e il nome utente sono obbligatori", "A senha e o usuário são obrigatórios", "пароль неверный", "пароль был изменён",
-    "密码错误", "密码是必填的", "パスワードは必須です", "haslo jest nieprawidlowe", "Het wachtwoord is verlopen", "Şifre yanlış", "set password to the value below", "password (optional)", "no password found", "Pass 0 to switch it off",
-    "host, user, passwd, acct, timeout", "password VARCHAR(255) NOT NULL", "INSERT INTO notes (title, body) VALUES ('a', 'the password policy');", "name,city\nAnn,Ulm\n", "PIN code is required", "He was born in 1985 or so",
-)  # fmt: skip
-WORDS = ("swordfish", "dragonfly", "sunflower", "Mondschein", "butterfly", "pumpernickel", "girasole", "tournesol", "kangaroo", "waterfall")  # fmt: skip
+    "the password is kept in the vault",
+    "the password field on the page is empty",
+    "password hash algorithm is bcrypt",
+    "the password reset link in the mail is broken",
+    "a password manager is great",
+    "Enter your password to continue",
+    "Use a password manager to keep them safe.",
+    "The password must be at least 8 characters",
+    "Das Passwort muss mindestens acht Zeichen haben.",
+    "Das Passwort wird per Mail verschickt",
+    "das Passwort ist abgelaufen",
+    "le mot de passe est incorrect",
+    "La contraseña está vacía",
+    "La password e il nome utente sono obbligatori",
+    "A senha e o usuário são obrigatórios",
+    "пароль неверный",
+    "пароль был изменён",
+    "密码错误",
+    "密码是必填的",
+    "パスワードは必須です",
+    "haslo jest nieprawidlowe",
+    "Het wachtwoord is verlopen",
+    "Şifre yanlış",
+    "set password to the value below",
+    "password (optional)",
+    "no password found",
+    "Pass 0 to switch it off",
+    "host, user, passwd, acct, timeout",
+    "password VARCHAR(255) NOT NULL",
+    "INSERT INTO notes (title, body) VALUES ('a', 'the password policy');",
+    "name,city\nAnn,Ulm\n",
+    "PIN code is required",
+    "He was born in 1985 or so",
+)
+WORDS = (
+    "swordfish",
+    "dragonfly",
+    "sunflower",
+    "Mondschein",
+    "butterfly",
+    "pumpernickel",
+    "girasole",
+    "tournesol",
+    "kangaroo",
+    "waterfall",
+)
 ROMAN = string.ascii_letters + string.digits
 
 
@@ -85,7 +152,12 @@ def value(rng: random.Random) -> str:
         return rng.choice(WORDS).capitalize() + str(rng.randint(10, 2030)) + rng.choice("!#$*")
     if kind == 2:
         return "".join(rng.choice(ROMAN) for _ in range(rng.randint(9, 16))) + "7q"
-    return rng.choice(WORDS)[:5] + rng.choice("@#%&+") + rng.choice(WORDS)[:4] + str(rng.randint(1, 99))  # fmt: skip
+    return (
+        rng.choice(WORDS)[:5]
+        + rng.choice("@#%&+")
+        + rng.choice(WORDS)[:4]
+        + str(rng.randint(1, 99))
+    )
 
 
 def cases(seed: int, count: int) -> Iterator[Case]:
@@ -105,7 +177,9 @@ def _case(rng: random.Random) -> Case:
         return _password(rng, CONFIG[number], f"config {number}", "en", "config")
     if kind == 6:
         code = str(rng.randint(2100, 9876))
-        return Case("pin", "credential", "said", "en", "prose", rng.choice(PINS).format(n=code), (code,))  # fmt: skip
+        return Case(
+            "pin", "credential", "said", "en", "prose", rng.choice(PINS).format(n=code), (code,)
+        )
     if kind == 7:
         return _person(rng)
     text = " ".join([rng.choice(CLEAN)]) if rng.random() < 0.5 else rng.choice(CLEAN) + "\n"
@@ -117,7 +191,9 @@ def _password(rng: random.Random, shape: str, form: str, language: str, carrier:
     while old in new or new in old:
         old = value(rng)
     secrets = (new, old) if "{o}" in shape else (new,)
-    return Case("password", "credential", form, language, carrier, shape.format(p=new, o=old), secrets)  # fmt: skip
+    return Case(
+        "password", "credential", form, language, carrier, shape.format(p=new, o=old), secrets
+    )
 
 
 def _person(rng: random.Random) -> Case:

@@ -31,10 +31,31 @@ PASSWORD_NAMES = {
     "nl": ("wachtwoord",),
 }
 IS = {
-    "en": (" is ", " was "), "de": (" ist ", " lautet ", " war "), "fr": (" est ", " était "), "es": (" es ", " era "), "pt": (" é ",),
-    "it": (" è ",), "ru": (" — ", " это "), "zh": ("是", "为"), "ja": ("は",), "tr": (": ",), "pl": (" to ", " jest "), "nl": (" is ",),
-}  # fmt: skip
-SECRET_NAMES = ("api_key", "API key", "api-key", "token", "access token", "client_secret", "secret", "SECRET_KEY", "auth_token", "private_token")  # fmt: skip
+    "en": (" is ", " was "),
+    "de": (" ist ", " lautet ", " war "),
+    "fr": (" est ", " était "),
+    "es": (" es ", " era "),
+    "pt": (" é ",),
+    "it": (" è ",),
+    "ru": (" — ", " это "),
+    "zh": ("是", "为"),
+    "ja": ("は",),
+    "tr": (": ",),
+    "pl": (" to ", " jest "),
+    "nl": (" is ",),
+}
+SECRET_NAMES = (
+    "api_key",
+    "API key",
+    "api-key",
+    "token",
+    "access token",
+    "client_secret",
+    "secret",
+    "SECRET_KEY",
+    "auth_token",
+    "private_token",
+)
 WORDS = (
     "swordfish",
     "letmein",
@@ -114,14 +135,22 @@ PROSE: dict[str, Callable[[str, str, str], str]] = {
 }
 MARKUP: dict[str, tuple[str, Callable[[str, str], str]]] = {
     "table row": ("markdown", lambda n, v: f"| Name | Value |\n|---|---|\n| {n} | {v} |\n"),
-    "table column": ("markdown", lambda n, v: f"| user | {n} |\n|------|------|\n| bob | {v} |\n\nDone."),
+    "table column": (
+        "markdown",
+        lambda n, v: f"| user | {n} |\n|------|------|\n| bob | {v} |\n\nDone.",
+    ),
     "list item": ("markdown", lambda n, v: f"# Access\n\n- User: bob\n- {n}: {v}\n"),
     "csv": ("log", lambda n, v: f"user,{n},role\nbob,{v},admin\n"),
     "html cells": ("html", lambda n, v: f"<tr><td>{n}</td><td>{v}</td></tr>"),
     "html bold": ("html", lambda n, v: f"<p><b>{n}:</b> {v}</p>"),
     "html code": ("html", lambda n, v: f"<li>{n}: <code>{v}</code></li>"),
-    "html columns": ("html", lambda n, v: f"<table><tr><th>user</th><th>{n}</th></tr><tr><td>bob</td><td>{v}</td></tr></table>"),
-}  # fmt: skip
+    "html columns": (
+        "html",
+        lambda n, v: (
+            f"<table><tr><th>user</th><th>{n}</th></tr><tr><td>bob</td><td>{v}</td></tr></table>"
+        ),
+    ),
+}
 CODE: dict[str, tuple[str, Callable[[str], str]]] = {
     "python": ("code", lambda v: f'conn = connect(host="db", user="app", password="{v}")\n'),
     "assignment": ("code", lambda v: f"password = '{v}'\nrun(password)\n"),
@@ -145,7 +174,7 @@ CODE: dict[str, tuple[str, Callable[[str], str]]] = {
     "args in text": ("code", lambda v: f'subprocess.run(["tool", "--password", "{v}", "-v"])\n'),
     "pair in text": ("code", lambda v: f'{{"key": "DB_PASSWORD", "val": "{v}"}}'),
     "k8s": ("code", lambda v: f"env:\n  - name: DB_PASSWORD\n    value: {v}\n"),
-}  # fmt: skip
+}
 TREES: dict[str, Callable[[str], object]] = {
     "field": lambda v: {"user": "bob", "password": v},
     "pair": lambda v: {"key": "DB_PASSWORD", "val": v},
@@ -289,18 +318,41 @@ PHONES = {
     "zh": ("138########", "138 #### ####", "139-####-####", "010-########"),
 }
 PHONE_WORDS = {
-    "de": ("Tel.: {}", "Telefon: {}", "Handy {}", "ruf mich an unter {}", "meine Nummer ist {}"), "at": ("Tel. {}", "Telefonnummer: {}"),
-    "ch": ("Tel {}", "Mobile: {}"), "fr": ("Tél. : {}", "téléphone {}", "appelez-moi au {}"), "uk": ("phone: {}", "call me on {}", "Mobile: {}"),
-    "us": ("phone: {}", "call {}", "cell: {}", "my number is {}", "Tel: {}"), "in": ("mobile {}", "phone no. {}", "WhatsApp: {}"),
-    "br": ("telefone: {}", "celular {}", "me liga no {}"), "ja": ("電話: {}", "携帯は {}", "TEL {}"), "zh": ("电话：{}", "手机 {}", "联系方式: {}"),
-}  # fmt: skip
+    "de": ("Tel.: {}", "Telefon: {}", "Handy {}", "ruf mich an unter {}", "meine Nummer ist {}"),
+    "at": ("Tel. {}", "Telefonnummer: {}"),
+    "ch": ("Tel {}", "Mobile: {}"),
+    "fr": ("Tél. : {}", "téléphone {}", "appelez-moi au {}"),
+    "uk": ("phone: {}", "call me on {}", "Mobile: {}"),
+    "us": ("phone: {}", "call {}", "cell: {}", "my number is {}", "Tel: {}"),
+    "in": ("mobile {}", "phone no. {}", "WhatsApp: {}"),
+    "br": ("telefone: {}", "celular {}", "me liga no {}"),
+    "ja": ("電話: {}", "携帯は {}", "TEL {}"),
+    "zh": ("电话：{}", "手机 {}", "联系方式: {}"),
+}
 BIRTHS = {
-    "en": ("born on {}", "date of birth: {}", "DOB: {}", '{{"birth_date": "{}"}}'), "de": ("geboren am {}", "Geburtsdatum: {}", "geb. {}"),
-    "fr": ("né le {}", "date de naissance : {}"), "es": ("fecha de nacimiento: {}", "nacido el {}"), "pt": ("data de nascimento: {}", "nascida em {}"),
-    "it": ("nato il {}", "data di nascita: {}"), "ru": ("дата рождения: {}", "родился {}"), "zh": ("出生日期：{}", "生日 {}"), "ja": ("生年月日: {}",),
+    "en": ("born on {}", "date of birth: {}", "DOB: {}", '{{"birth_date": "{}"}}'),
+    "de": ("geboren am {}", "Geburtsdatum: {}", "geb. {}"),
+    "fr": ("né le {}", "date de naissance : {}"),
+    "es": ("fecha de nacimiento: {}", "nacido el {}"),
+    "pt": ("data de nascimento: {}", "nascida em {}"),
+    "it": ("nato il {}", "data di nascita: {}"),
+    "ru": ("дата рождения: {}", "родился {}"),
+    "zh": ("出生日期：{}", "生日 {}"),
+    "ja": ("生年月日: {}",),
     "tr": ("doğum tarihi: {}",),
-}  # fmt: skip
-PASSPORTS = ("passport number {}", "Passport No: {}", "Reisepass: {}", "passeport n° {}", "pasaporte: {}", "passaporto {}", "паспорт {}", "护照号码：{}", "パスポート番号: {}", "Personalausweis {}")  # fmt: skip
+}
+PASSPORTS = (
+    "passport number {}",
+    "Passport No: {}",
+    "Reisepass: {}",
+    "passeport n° {}",
+    "pasaporte: {}",
+    "passaporto {}",
+    "паспорт {}",
+    "护照号码：{}",
+    "パスポート番号: {}",
+    "Personalausweis {}",
+)
 
 
 def _digits(rng: random.Random, form: str) -> str:
@@ -308,13 +360,13 @@ def _digits(rng: random.Random, form: str) -> str:
 
 
 def _steuer_id(rng: random.Random) -> str:
-    from upswing.redact.checks import steuer_id
+    from upswing.redact.checks import is_german_steuer_id
 
     while True:
         digits = rng.sample("123456789", 9)
         body = "".join(digits) + rng.choice(digits)
         for last in "0123456789":
-            if steuer_id(body + last):
+            if is_german_steuer_id(body + last):
                 return body + last
 
 
@@ -356,7 +408,7 @@ def people(rng: random.Random) -> Iterator[Case]:
             rng.choice(("IBAN: {}", "Konto {}", "bitte auf {} überweisen")).format(value),
             (value,),
         )
-        value = _checked(rng, "756.####.####.##", checks.ahv)
+        value = _checked(rng, "756.####.####.##", checks.is_swiss_ahv)
         value = rng.choice((value, value.replace(".", ""), value.replace(".", " ")))
         yield Case("ahv", "person", "written", "de", "prose", f"AHV-Nr. {value}", (value,))
         value = _steuer_id(rng)
@@ -375,7 +427,7 @@ def people(rng: random.Random) -> Iterator[Case]:
         value = _checked(
             rng,
             f"{rng.randint(2, 89):02d} {rng.randint(1, 28):02d}{rng.randint(1, 12):02d}{rng.randint(40, 99)} {rng.choice(string.ascii_uppercase)} ###",
-            checks.de_insurance,
+            checks.is_german_pension_number,
         )
         value = rng.choice((value, value.replace(" ", "")))
         yield Case(

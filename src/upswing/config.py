@@ -34,11 +34,12 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from upswing.backend_keys import read_backend_keys
+from upswing.contracts.backend_keys import key_for, read_backend_keys
+from upswing.contracts.field_errors import locate_mistake, setting_name
+from upswing.contracts.notices import Severity
 from upswing.contracts.training import Algorithm
 from upswing.contracts.typed import from_tree
 from upswing.errors import Misuse
-from upswing.wording import mistake, setting
 
 
 class CollectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,6 +53,8 @@ class CollectConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Hours of a window, 1 to 24: agents that acted in the same window are compared."""
     stale_hours: Annotated[int, Meta(ge=1)] = 24
     """Hours after which a step-wise trajectory that nobody continues is ended as `timeout`."""
+    dead_days: Annotated[int, Meta(ge=1, le=3650)] = 90
+    """Days after which a dead letter is deleted, 1 to 3650."""
 
 
 class RedactRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -149,7 +152,7 @@ class TrainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Groups in which somebody did better than another that make comparing worthwhile; with fewer,
     the loop learns from single attempts, unless an algorithm is named."""
     recipe: dict[str, Any] = {}
-    """Knobs of every job (`[train.recipe]`), by the names of `upswing.train.recipe`; what a request
+    """Knobs of every job (`[train.recipe]`), by the names of `upswing.train.core.recipe`; what a request
     asks for wins."""
     memory_gb: Annotated[float, Meta(gt=0)] | None = None
     """Memory of a training process; beyond it the process ends and the next attempt takes less at a
@@ -181,7 +184,7 @@ class ValidateConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suites: tuple[str, ...] | None = None
     """What both models do: our suites, `world:NAME`, `production`, `inspect:TASK`, or names of
     `files`. None: your own tasks, the four abilities, `regression` and `safety`; see
-    `upswing.validate.usual`."""
+    `upswing.validate.core.default_suites`."""
     files: dict[str, str] = {}
     """Suites of your own: a name and its file, with one task a line."""
     worlds: dict[str, str] = {}
@@ -284,6 +287,93 @@ class GatewayConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     of the models themselves is away. Without one, clients get 503 and are told when to try again."""
 
 
+class WebhookConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An address that hears of alerts and reports; it stands in this file and nowhere else."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,39}$(?!\n)")]
+    """Lower case; logs, commands and answers call it so, and never by its address."""
+    url: Annotated[str, Meta(pattern=r"^https?://[\x21-\x7e]+$(?!\n)", max_length=2000)]
+    """Where to; for `alertmanager` its address, such as `http://127.0.0.1:9093`. No redirect is followed."""
+    format: Literal["json", "slack", "alertmanager"] = "json"
+    """`json`: alert.v1 and report.v1 as on the bus. `slack`: a message for a Slack-compatible address.
+    `alertmanager`: its v2 API, alerts alone."""
+    severity: Severity = "info"
+    """The least urgent alert that it hears of."""
+    alerts: bool = True
+    reports: bool = True
+    timeout_seconds: Annotated[float, Meta(gt=0, le=60)] = 10.0
+    """For one delivery, up to a minute; then it counts as failed and is tried again."""
+
+
+class AlertsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a person is called, and how."""
+
+    webhooks: Annotated[tuple[WebhookConfig, ...], Meta(max_length=20)] = ()
+    """`[[alerts.webhooks]]`, up to 20."""
+    refused_share: Annotated[float, Meta(gt=0, le=1)] = 0.10
+    """Of the messages that come in: from more on, collecting is in trouble."""
+    refused_minutes: Annotated[float, Meta(gt=0, le=1440)] = 15
+    """The window of that share, up to a day."""
+    bus_minutes: Annotated[float, Meta(ge=0, le=1440)] = 5
+    """How long the bus may be away."""
+    server_minutes: Annotated[float, Meta(ge=0, le=1440)] = 1
+    """How long the training service or the model server may be silent."""
+    clear_seconds: Annotated[float, Meta(ge=0, le=3600)] = 60
+    """How long a condition has to be away until its alert is over: one that flickers is one alert."""
+    quiet_hours: Annotated[float, Meta(gt=0, le=720)] = 24
+    """Something that happened, such as a rollback, is over when it did not happen again for so long."""
+    retry_hours: Annotated[float, Meta(gt=0, le=168)] = 24
+    """How long a delivery is tried again, up to a week; then it is given up, which is an alert."""
+    keep_days: Annotated[int, Meta(ge=1, le=3650)] = 365
+    """Resolved alerts are kept so long."""
+
+    def __post_init__(self) -> None:
+        names = [each.name for each in self.webhooks]
+        if len(set(names)) < len(names):
+            raise ValueError("two webhooks in [[alerts.webhooks]] have the same `name`")
+
+
+_TIME_OF_DAY = r"^([01]\d|2[0-3]):[0-5]\d$(?!\n)"
+
+
+class ReportsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is reported by itself, and when; all times are UTC."""
+
+    daily: Annotated[str, Meta(pattern=_TIME_OF_DAY)] | Literal["off"] = "08:00"
+    """Of every day; `off` for none."""
+    weekly: Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun", "off"] = "mon"
+    """The day of the weekly report, at the time of the daily one (08:00 where that is off)."""
+    jobs: bool = True
+    """A report of every training job that ended."""
+    job_hours: Annotated[float, Meta(ge=0, le=168)] = 6
+    """How long a job's report waits for the validation and the rollout of its model, up to a week."""
+    keep_days: Annotated[int, Meta(ge=1, le=3650)] = 730
+    """Reports are kept so long."""
+
+
+class CostsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Prices in US dollars, for what no other setting prices. The judge's stand in [judge]."""
+
+    training_hour: Annotated[float, Meta(ge=0)] = 0.0
+    """For jobs that ran while `[train] cost_per_hour` was 0."""
+    million_tokens: Annotated[float, Meta(ge=0)] = 0.0
+    """Of a model server: prompts and answers together."""
+    models: dict[str, Annotated[float, Meta(ge=0)]] = {}
+    """Model → its own price for a million tokens."""
+
+
+class DashboardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who reaches the page, and for how long a login holds."""
+
+    hosts: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9.\-]{1,253}$(?!\n)")], ...] = ()
+    """Names under which browsers reach the page, beside its address: that of a reverse proxy, say. Requests for
+    other names are refused, so that a foreign name that points here is not taken for the page's own."""
+    https: bool = False
+    """Whether a reverse proxy speaks https for it: then browsers send the session's cookie over nothing else."""
+    session_hours: Annotated[float, Meta(gt=0, le=720)] = 12
+    """How long a login holds, up to 30 days: a working day, so that a forgotten tab cannot act next week."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be decided."""
 
@@ -296,8 +386,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     validate: ValidateConfig = ValidateConfig()
     serve: ServeConfig = ServeConfig()
     gateway: GatewayConfig = GatewayConfig()
+    alerts: AlertsConfig = AlertsConfig()
+    reports: ReportsConfig = ReportsConfig()
+    costs: CostsConfig = CostsConfig()
+    dashboard: DashboardConfig = DashboardConfig()
     deploy: dict[str, Any] = {}
-    """Rollouts, by the names of `upswing.deploy.policy`."""
+    """Rollouts, by the names of `upswing.deploy.core.policy`."""
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -340,6 +434,12 @@ class Surroundings(msgspec.Struct, frozen=True):
     """UPSWING_MODEL_SERVER_KEY: for a model server that is not our own."""
     backend_keys: dict[str, str] = {}
     """UPSWING_BACKEND_KEY_*: a server's URL → its key."""
+    webhook_secret: str | None = None
+    """UPSWING_WEBHOOK_SECRET: signs deliveries to webhooks; made at first start when it is not set."""
+
+    def model_server_key(self, url: str) -> str | None:
+        """The key for the server that `url` in [serve] names: its own variable, else the one bound to its URL."""
+        return self.serve_key or key_for(url, self.backend_keys) or None
 
 
 VARIABLES = {
@@ -355,14 +455,20 @@ VARIABLES = {
     "base_model": "RL_BASE_MODEL",
     "schedule": "RL_SCHEDULE_CRON",
     "serve_key": "UPSWING_MODEL_SERVER_KEY",
+    "webhook_secret": "UPSWING_WEBHOOK_SECRET",
 }
 DEPLOY = (
-    "CANARY_INITIAL_TRAFFIC", "CANARY_RAMP_HOURS", "ROLLBACK_ERROR_THRESHOLD",
+    "CANARY_INITIAL_TRAFFIC",
+    "CANARY_RAMP_HOURS",
+    "ROLLBACK_ERROR_THRESHOLD",
     "ROLLBACK_REWARD_THRESHOLD",
-)  # fmt: skip
+)
 _YES_OR_NO = {"true": True, "1": True, "yes": True, "on": True} | {
-    "false": False, "0": False, "no": False, "off": False,
-}  # fmt: skip
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
 
 
 WEIGHT = "REWARD_WEIGHT_"
@@ -379,8 +485,8 @@ def read_settings(folder: Path, environment: Mapping[str, str]) -> Settings:
         tree: Any = tomllib.loads(path.read_text())
         return from_tree(tree, Settings)
     except msgspec.ValidationError as error:
-        place, what = mistake(error, Settings)
-        raise Misuse(f"{path}: {setting(place)}: {what}.") from None
+        place, what = locate_mistake(error, Settings)
+        raise Misuse(f"{path}: {setting_name(place)}: {what}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Misuse(f"{path}: {error}.") from None
 

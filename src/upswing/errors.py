@@ -9,7 +9,7 @@
 | `Denied`     | asks an operator for a key, a scope or a role                 |
 | `Misuse`     | reads the sentence and mends the set-up (config, flag, lock)  |
 
-Errors of libraries become one of these where they enter, in `adapters` and `service.py`.
+Errors of libraries become one of these where they enter: in `infra` and in a stage's running parts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Reason(StrEnum):
     REDACTION_FAILED = "redaction_failed"
     """The redactor gave up, so nothing of it is kept, not even in the dead letter."""
     NOT_YOURS = "not_yours"
-    """Feedback on somebody else's work."""
+    """Feedback on somebody else's work, or an id that is not the sender's to give."""
     UNKNOWN_TARGET = "unknown_target"
     """Feedback on work that nobody told of while it waited."""
     POISON = "poison"
@@ -76,6 +76,10 @@ class Conflict(Rejected):
 
 class Denied(UpswingError):
     """The caller may not do this."""
+
+
+class Forbidden(Denied):
+    """The caller is known, and what it asks for is beyond its scope."""
 
 
 class Misuse(UpswingError):

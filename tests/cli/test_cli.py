@@ -9,9 +9,9 @@ import sys
 import pytest
 from tests.support import cli, raw, trajectory
 
+from upswing.app.loop import now
 from upswing.cli import main
-from upswing.contracts.steps import row_of_trajectory, stamp
-from upswing.runtime import now
+from upswing.contracts.steps import format_time, row_from_trajectory
 
 pytestmark = pytest.mark.live
 
@@ -42,7 +42,7 @@ def test_help_loads_nothing_heavy():
 
 
 def test_info_says_how_to_reach_the_loop(running):
-    info = told(cli("info", "--json", "--show-secrets", data=running.data))
+    info = told(cli("info", "--json", "--show-secrets", data=running.data, process=True))
     assert set(info) >= {"nats_url", "http_url", "gateway_url", "key", "data"}
     assert info["nats_url"].startswith("nats://operator:")
     assert "http_url" in cli("info", data=running.data).stdout.decode()
@@ -66,7 +66,7 @@ def test_files_with_secrets_are_for_their_owner_only(running):
 
 def test_import_and_export_keep_every_trajectory(running, tmp_path):
     documents = [trajectory() for _ in range(3)]
-    table = row_of_trajectory(trajectory(), created_at=now())
+    table = row_from_trajectory(trajectory(), created_at=now())
     file = tmp_path / "in.jsonl"
     file.write_bytes(b"\n".join([*map(raw, documents), raw(table)]) + b"\n\n")
     before = told(cli("status", "--json", data=running.data))["trajectories"]
@@ -76,7 +76,7 @@ def test_import_and_export_keep_every_trajectory(running, tmp_path):
     exported = cli("export", data=running.data).stdout
     ids = {json.loads(line)["trajectory_id"] for line in exported.splitlines()}
     assert ids >= {document["trajectory_id"] for document in documents} | {table["id"]}
-    again = cli("import", "--json", "-", data=running.data, stdin=exported)
+    again = cli("import", "--json", "-", data=running.data, stdin=exported, process=True)
     assert set(told(again)) == {"known"}
 
 
@@ -164,12 +164,12 @@ def test_a_rule_of_ones_own_is_used(data):
 
 
 def test_nats_config_is_one_that_a_server_accepts(data, tmp_path):
-    from upswing.adapters.nats.server import binary
+    from upswing.infra.nats.server import find_server_binary
 
     config = tmp_path / "nats.conf"
     config.write_bytes(cli("nats-config", "--store-dir", str(tmp_path), data=data).stdout)
     done = subprocess.run(
-        [binary(), "-t", "-c", config], capture_output=True, text=True, check=False
+        [find_server_binary(), "-t", "-c", config], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     for role in ("collector", "rewarder", "trainer", "deployer", "agent", "reader"):
@@ -199,13 +199,28 @@ def test_doctor_says_what_to_do(data):
         (["up"], {}, "[collect\n", "upswing.toml"),
         (["up"], {}, '[[redact.rules]]\nname = "x"\npattern = "("\n', "redaction rule"),
         (["up"], {"UPSWING_CONFIG": "/nowhere/x.toml"}, None, "does not exist"),
-        (["up", "--host", "0.0.0.0", "--port", "0"], {"AGENTGYM_RL_API_KEY": "short"}, None, "too weak"),
+        (
+            ["up", "--host", "0.0.0.0", "--port", "0"],
+            {"AGENTGYM_RL_API_KEY": "short"},
+            None,
+            "too weak",
+        ),
         (["dead", "show"], {}, None, "Say which"),
         (["up", "--port", "18123", "--gateway-port", "18123"], {}, None, "are both 18123"),
-        (["up", "--port", "0"], {"DATABASE_URL": "postgresql://127.0.0.1:1/x"}, None, "store cannot be used"),
-        (["up", "--port", "0"], {"TRAJECTORY_STORAGE_PATH": "ftp://x/y"}, None, "TRAJECTORY_STORAGE_PATH"),
+        (
+            ["up", "--port", "0"],
+            {"DATABASE_URL": "postgresql://127.0.0.1:1/x"},
+            None,
+            "store cannot be used",
+        ),
+        (
+            ["up", "--port", "0"],
+            {"TRAJECTORY_STORAGE_PATH": "ftp://x/y"},
+            None,
+            "TRAJECTORY_STORAGE_PATH",
+        ),
     ],
-)  # fmt: skip
+)
 def test_misuse_gets_one_sentence_and_no_traceback(data, arguments, env, config, sentence):
     if config:
         data.mkdir()
@@ -243,8 +258,12 @@ def test_a_file_of_tasks_that_is_none_is_found_at_the_start_and_by_the_doctor(
 def test_a_status_of_a_table_that_says_nothing_of_success_is_kept_and_is_no_outcome(
     running, tmp_path
 ):
-    row = {"trajectoryId": "odd-1", "agentId": "a", "finalStatus": "liquidated",
-           "stepsJson": json.dumps([{"stepNumber": 1}])}  # fmt: skip
+    row = {
+        "trajectoryId": "odd-1",
+        "agentId": "a",
+        "finalStatus": "liquidated",
+        "stepsJson": json.dumps([{"stepNumber": 1}]),
+    }
     file = tmp_path / "rows.jsonl"
     file.write_bytes(raw(row))
     assert told(cli("import", "--json", str(file), data=running.data)) == {"stored": 1}
@@ -289,8 +308,10 @@ def test_a_port_that_is_taken_is_named(running, data):
 def test_a_full_pipe_is_no_error(running):
     done = subprocess.run(
         f"{sys.executable} -m upswing.cli export --data {running.data} | head -c 10",
-        shell=True, capture_output=True, check=False,
-    )  # fmt: skip
+        shell=True,
+        capture_output=True,
+        check=False,
+    )
     assert b"Traceback" not in done.stderr
 
 
@@ -304,4 +325,4 @@ def test_a_pipe_that_breaks_elsewhere_is_told(monkeypatch, tmp_path, capfd):
 
 
 def test_stamps_are_utc():
-    assert stamp(now()).endswith("Z")
+    assert format_time(now()).endswith("Z")

@@ -5,26 +5,26 @@ import json
 import shutil
 import socket
 import sqlite3
+import sys
 from types import SimpleNamespace
 
 import pytest
 from tests.support import cli
 
-from upswing.adapters import prerequisites
 from upswing.cli import main
-from upswing.cli.doctor import CHECKS, Check, examined
-from upswing.cli.examining import Case
-from upswing.running import read_secrets
+from upswing.cli.doctor import CHECKS, DoctorCheck, run_check
+from upswing.cli.doctor_checks import DoctorCase
+from upswing.infra.instance import read_secrets
 
 
 @pytest.fixture
 def case(data):
     data.mkdir(mode=0o700)
-    return Case(data, port=0, gateway_port=0)
+    return DoctorCase(data, port=0, gateway_port=0)
 
 
 def look(name, case):
-    return examined(name, CHECKS[name], case)
+    return run_check(name, CHECKS[name], case)
 
 
 @pytest.mark.parametrize("name", [each for each in CHECKS if each != "extras"])
@@ -62,8 +62,7 @@ def bad_deploy(case, patch):
 
 def no_postgres(case, patch):
     patch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/x")
-    known = prerequisites.EXTRAS["postgres"]
-    patch.setitem(prerequisites.EXTRAS, "postgres", (("no_such_package_here",), known[1]))
+    patch.setitem(sys.modules, "psycopg", None)  # as where it is not installed
 
 
 def unknown_base(case, patch):
@@ -132,7 +131,12 @@ BROKEN = [
     ("environment", bad_variable, "did you mean `UPSWING_DATA`", "Unset the variable"),
     ("config", bad_config, "did you mean `max_bytes`", "Mend upswing.toml"),
     ("config", bad_deploy, "CANARY_RAMP_HOURS", "the variable that is named"),
-    ("extras", no_postgres, "needs the extra `postgres`", "pip install 'upswing[postgres]'"),
+    (
+        "extras",
+        no_postgres,
+        "needs the extra `postgres`",
+        "pip install '.[postgres]' in Upswing's folder",
+    ),
     ("base model", unknown_base, "not on this machine", "RL_BASE_MODEL"),
     ("base model", unnamed_model, "nothing names its model", "RL_BASE_MODEL"),
     ("validation", no_tasks, "No such file", "[validate]"),
@@ -162,7 +166,7 @@ def test_what_is_broken_is_found_with_its_remedy(name, wreck, sentence, remedy, 
 def test_both_ports_are_tried(name, case):
     held, number = taken_port()
     with held:
-        found = look(name, Case(case.folder, port=number, gateway_port=number))
+        found = look(name, DoctorCase(case.folder, port=number, gateway_port=number))
         assert not found.ok
         assert f"Port {number} on 127.0.0.1 cannot be used" in found.sentence
         option = "--port" if name == "port" else "--gateway-port"
@@ -179,8 +183,12 @@ def test_a_check_that_breaks_in_silence_still_says_something(case):
     def look(_):
         raise TimeoutError
 
-    found = examined("bus", Check(look, "Start it."), case)
-    assert (found.ok, found.sentence, found.remedy) == (False, "It ended with TimeoutError.", "Start it.")  # fmt: skip
+    found = run_check("bus", DoctorCheck(look, "Start it."), case)
+    assert (found.ok, found.sentence, found.remedy) == (
+        False,
+        "It ended with TimeoutError.",
+        "Start it.",
+    )
 
 
 def test_the_output_is_for_people_and_for_machines(case, monkeypatch, capsys):
@@ -201,3 +209,36 @@ def test_the_output_is_for_people_and_for_machines(case, monkeypatch, capsys):
 def test_nothing_is_made_by_looking(tmp_path):
     cli("doctor", "--port", "0", "--gateway-port", "0", data=tmp_path / "data", check=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_mistake_is_one_finding(case, capsys):
+    _config(case, "[serve]\nulr = 'http://127.0.0.1:1'\n")
+    assert main(["doctor", "--data", str(case.folder), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    wrong = [each for each in found if each["state"] == "wrong"]
+    assert [each["check"] for each in wrong] == ["config"]
+    assert all(
+        each["sentence"] == "Not checked: see config."
+        for each in found
+        if each["state"] == "skipped"
+    )
+
+
+def test_a_loop_that_starts_is_waited_for_and_not_called_wrong(case):
+    from upswing.infra.sql.store import lock_for_writing
+
+    with lock_for_writing(case.folder):
+        found = look("backend", case)
+        assert (found.ok, found.state) == (False, "pending")
+        assert look("port", case).ok
+        assert look("store", case).ok
+    assert look("backend", case).ok
+
+
+@pytest.mark.parametrize("variable", ["TRAJECTORY_STORAGE_PATH", "MODEL_STORAGE_PATH"])
+@pytest.mark.parametrize("place", ["ftp://x", "/proc/x", "/dev/null/x", "gopher://y/z"])
+def test_a_place_that_keeps_nothing_is_refused_before_a_start(case, monkeypatch, variable, place):
+    monkeypatch.setenv(variable, place)
+    found = look("config", case)
+    assert not found.ok
+    assert variable in found.sentence

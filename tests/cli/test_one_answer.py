@@ -55,19 +55,27 @@ async def answers(loop, client, data):
     ("right", "says", "words"),
     [
         (
-            lambda task, _: task % 2, lambda task, _: f"always {task}",
-            ("30 groups with the same answer again and again", "temperature 0", "`explore` in [gateway]"),
+            lambda task, _: task % 2,
+            lambda task, _: f"always {task}",
+            (
+                "30 groups with the same answer again and again",
+                "temperature 0",
+                "`explore` in [gateway]",
+            ),
         ),
         (lambda *_: False, lambda t, a: f"{t} {a}", ("nothing was solved: all 120 outcomes",)),
         (lambda *_: True, lambda t, a: f"{t} {a}", ("everything is solved already: all 120",)),
         (lambda t, a: t % 2 if t < 28 else a % 2, lambda t, a: f"{t} {a}", ("2 of 32 groups",)),
     ],
     ids=["temperature 0", "all wrong", "all right", "two usable groups"],
-)  # fmt: skip
+)
 async def test_all_say_no_for_the_same_reason_and_nothing_starts(data, right, says, words):
     data.mkdir(exist_ok=True)
     (data / "upswing.toml").write_text("[trigger]\ndays = 3650\n")
-    here = {"settings": read_settings(data, os.environ), "surroundings": Surroundings(train_here=False)}  # fmt: skip
+    here = {
+        "settings": read_settings(data, os.environ),
+        "surroundings": Surroundings(train_here=False),
+    }
     async with (
         running_loop(data, redactor=REDACTOR, **here) as loop,
         Client(loop.running.http_url, loop.running.key) as client,

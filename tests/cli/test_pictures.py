@@ -13,7 +13,7 @@ def test_the_picture_of_the_three_ways_is_what_its_script_draws():
 
 
 def test_the_readme_tells_every_extra():
-    from upswing.adapters.prerequisites import EXTRAS
+    from upswing.serve.prerequisites import EXTRAS
 
     text = (ROOT / "README.md").read_text()
     assert [name for name in EXTRAS if f"| `{name}` |" not in text] == []

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,13 +35,13 @@ def test_a_part_that_does_not_exist_is_refused(capsys):
     assert "gateway" in capsys.readouterr().err
 
 
-def test_a_gateway_is_told_where_the_loops_data_lie(monkeypatch, tmp_path):
+def test_a_gateway_is_told_where_the_loops_data_lie(tmp_path):
     told = []
-    monkeypatch.setattr("upswing.gateway_server.main", lambda argv: told.append(argv) or 0)
+    part = SimpleNamespace(main=lambda argv: told.append(argv) or 0)
     arguments = parsed("gateway", "--port", "0")
     for folder in (tmp_path, Path("/nowhere")):
         arguments.data = folder
-        assert serving.serve(arguments) == 0
+        assert serving.serve(arguments, lambda name: part) == 0
     assert told == [["--data", str(tmp_path), "--port", "0"], ["--port", "0"]]
 
 

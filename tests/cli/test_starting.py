@@ -8,8 +8,8 @@ from tests.gateway.conftest import model, plan, started
 from tests.gateway.scripted import Scripted
 from tests.support import until
 
-from upswing.cli.starting import Progress, first_answer
-from upswing.running import Running
+from upswing.cli.starting import StartProgress, wait_for_first_answer
+from upswing.infra.instance import InstanceInfo
 
 
 class Terminal(io.StringIO):
@@ -20,31 +20,33 @@ class Terminal(io.StringIO):
 
 
 def running(url):
-    return Running(1, "http://127.0.0.1:1", url, "", {}, "up_k", "/data", "gw_k", "adm_t")
+    return InstanceInfo(1, "http://127.0.0.1:1", url, "", {}, "up_k", "/data", "gw_k", "adm_t")
 
 
 def test_elsewhere_than_on_a_terminal_each_change_is_one_plain_line():
     out = io.StringIO()
-    progress = Progress(out)
+    progress = StartProgress(out)
     for what in ("the store", "the store", "", "the bus", "the bus", "the store"):
-        progress.waits_for(what)
-    progress.over()
+        progress.show_waiting(what)
+    progress.finish()
     waits = [f"Waiting for the {what} …\n" for what in ("store", "bus", "store")]
     assert out.getvalue() == "".join(waits)
 
 
 def test_on_a_terminal_one_line_moves_and_goes():
     out, time = Terminal(), [0.0]
-    progress = Progress(out, now=lambda: time[0])
-    progress.waits_for("the store")
+    progress = StartProgress(out, now=lambda: time[0])
+    progress.show_waiting("the store")
     time[0] = 7.0
-    progress.waits_for("the store")
-    progress.over()
+    progress.show_waiting("the store")
+    progress.finish()
     assert "\n" not in out.getvalue()
     first, second, last = out.getvalue().split("\r\x1b[K")[1:]
     assert (first.strip(), second.strip(), last) == (
-        "0 s  Waiting for the store …", "7 s  Waiting for the store …", "",
-    )  # fmt: skip
+        "0 s  Waiting for the store …",
+        "7 s  Waiting for the store …",
+        "",
+    )
 
 
 def test_a_line_of_the_log_begins_where_the_moving_line_stood():
@@ -52,11 +54,11 @@ def test_a_line_of_the_log_begins_where_the_moving_line_stood():
     handler = logging.StreamHandler(out)
     root.addHandler(handler)
     try:
-        progress = Progress(out)
-        progress.beside_logs()
-        progress.waits_for("the store")
+        progress = StartProgress(out)
+        progress.keep_clear_of_logs()
+        progress.show_waiting("the store")
         root.warning("something else")
-        progress.over()
+        progress.finish()
     finally:
         root.removeHandler(handler)
     assert "…\r\x1b[K" in out.getvalue()
@@ -65,10 +67,10 @@ def test_a_line_of_the_log_begins_where_the_moving_line_stood():
 
 async def test_ready_is_said_after_an_answer_and_not_after_a_plan():
     out = io.StringIO()
-    progress = Progress(out)
-    async with Scripted() as server, started(None, keys={"gw_k": "agent"}) as gateway:
+    progress = StartProgress(out)
+    async with Scripted() as server, started(None, client_keys={"gw_k": "agent"}) as gateway:
         waiting = asyncio.ensure_future(
-            first_answer(running(gateway.url), lambda: "the model server", progress)
+            wait_for_first_answer(running(gateway.url), lambda: "the model server", progress)
         )
         await _said(out, "Waiting for the model server …")
         assert not waiting.done()
@@ -76,8 +78,8 @@ async def test_ready_is_said_after_an_answer_and_not_after_a_plan():
         await _said(out, "Waiting for an answer through the gateway. ")
         assert not waiting.done()
         gateway.gateway.apply(plan(model("base", server.url), version=2))
-        assert (await asyncio.wait_for(waiting, 60)).model == "base"
-    assert gateway.keeper.trajectories == []
+        assert (await asyncio.wait_for(waiting, 300)).model == "base"
+    assert gateway.recorder.trajectories == []
 
 
 async def _said(out, words):

@@ -13,8 +13,8 @@ from tests.conftest import running_loop
 from tests.support import cli, until
 
 from upswing.cli import parser
-from upswing.cli.training import wish
-from upswing.cli.watching import facts, outcome, picture
+from upswing.cli.training import training_request
+from upswing.cli.watching import result_lines, status_figures, status_panel
 from upswing.config import (
     Settings,
     Surroundings,
@@ -26,11 +26,11 @@ from upswing.config import (
 from upswing.contracts import TrainingRequest, TrainingStatus, from_builtins
 from upswing.contracts.examples import EXAMPLES
 from upswing.errors import Misuse
-from upswing.ports import Decision
+from upswing.records import Decision
 from upswing.redact import Redactor
-from upswing.train.progress import Told, heard, status_of
-from upswing.train.report import Began, Done, Stepped
-from upswing.trigger.inputs import Manual
+from upswing.train.core.progress import JobProgress, apply_report, training_status
+from upswing.train.core.report import StepReport, TrainingDone, TrainingStarted
+from upswing.trigger.core.inputs import ManualRequest
 
 REDACTOR = Redactor()
 LEASE = timedelta(minutes=5)
@@ -55,29 +55,38 @@ async def run(loop, *arguments, **options):
 
 async def queue(loop, job_id="job-1"):
     request = EXAMPLES[TrainingRequest] | {"training_job_id": job_id}
-    await loop.desk.by_nats(json.dumps(request).encode())
+    await loop.submission.submit_message(json.dumps(request).encode())
 
 
-BEGAN = Began(4, 2, 0, 64, 8, 1, 9000, 100, 0, {}, {"torch": "2.13"})
-DONE = Done(4, "/m/final", "/m/c.png", "/m/tb", "/m/card.md", 0.42, 0.77, 10**9, 12.0, 64, 0.8)
+BEGAN = TrainingStarted(4, 2, 0, 64, 8, 1, 9000, 100, 0, {}, {"torch": "2.13"})
+DONE = TrainingDone(
+    4, "/m/final", "/m/c.png", "/m/tb", "/m/card.md", 0.42, 0.77, 10**9, 12.0, 64, 0.8
+)
 
 
 def after(step):
-    stepped = Stepped(step, 1, 1 / step, 0.5, 0.2, 1.25, 0.01, 0.1, 1.0, 1e-5, 1234 * step, 3.0)
-    return heard(heard(Told(), BEGAN), stepped)
+    stepped = StepReport(step, 1, 1 / step, 0.5, 0.2, 1.25, 0.01, 0.1, 1.0, 1e-5, 1234 * step, 3.0)
+    return apply_report(apply_report(JobProgress(), BEGAN), stepped)
 
 
 async def work(loop, state="completed"):
     """What a worker does, quickly: a double."""
     job = await loop.jobs.claim("w", loop._clock(), LEASE)
     for step in range(1, 5):
-        status = status_of(job.job_id, "running", after(step), now=loop._clock(), seconds=step)
-        await loop.jobs.note(job.job_id, status, announce=False)
+        status = training_status(
+            job.job_id, "running", after(step), now=loop._clock(), seconds=step
+        )
+        await loop.jobs.save_status(job.job_id, status, announce=False)
     error = ("CONVERGENCE", "The loss is not a number.", "") if state == "failed" else None
-    end = status_of(
-        job.job_id, state, heard(after(4), DONE) if state == "completed" else after(4),
-        now=loop._clock(), seconds=12, error=error, notes={"model_id": "agent-zero-rl-v1"},
-    )  # fmt: skip
+    end = training_status(
+        job.job_id,
+        state,
+        apply_report(after(4), DONE) if state == "completed" else after(4),
+        now=loop._clock(),
+        seconds=12,
+        error=error,
+        notes={"model_id": "agent-zero-rl-v1"},
+    )
     await loop.jobs.finish(job.job_id, state, end, b"[]", loop._clock())
 
 
@@ -85,15 +94,37 @@ async def work(loop, state="completed"):
 
 
 def asked(*options):
-    return wish(parser().parse_args(["train", *options]))
+    return training_request(parser().parse_args(["train", *options]))
 
 
 def test_the_guides_options_become_a_request():
     tree = asked(
-        "--algorithm", "grpo", "--min-agents", "5", "--iterations", "10", "--learning-rate", "1e-5",
-        "--windows-per-iteration", "10", "--samples", "500", "--base-model", "tiny", "--epochs", "2",
-        "--batch-size", "16", "--seed", "7", "--recipe", "clip_high=0.3", "--recipe", "credit=turn", "--wait",
-    )  # fmt: skip
+        "--algorithm",
+        "grpo",
+        "--min-agents",
+        "5",
+        "--iterations",
+        "10",
+        "--learning-rate",
+        "1e-5",
+        "--windows-per-iteration",
+        "10",
+        "--samples",
+        "500",
+        "--base-model",
+        "tiny",
+        "--epochs",
+        "2",
+        "--batch-size",
+        "16",
+        "--seed",
+        "7",
+        "--recipe",
+        "clip_high=0.3",
+        "--recipe",
+        "credit=turn",
+        "--wait",
+    )
     assert tree["training_config"] == {
         "algorithm": "grpo",
         "base_model": "tiny",
@@ -101,9 +132,13 @@ def test_the_guides_options_become_a_request():
         "hyperparameters": {"learning_rate": 1e-5, "batch_size": 16, "epochs": 2},
     }
     assert tree["metadata"]["recipe"] == {
-        "min_agents": 5, "iterations": 10, "windows_per_iteration": 10, "seed": 7,
-        "clip_high": 0.3, "credit": "turn",
-    }  # fmt: skip
+        "min_agents": 5,
+        "iterations": 10,
+        "windows_per_iteration": 10,
+        "seed": 7,
+        "clip_high": 0.3,
+        "credit": "turn",
+    }
 
 
 def test_force_takes_groups_of_any_size_unless_told_otherwise():
@@ -133,7 +168,9 @@ def shown(status):
     from rich.console import Console
 
     screen = io.StringIO()
-    Console(file=screen, width=120, force_terminal=True, color_system=None).print(picture(status))
+    Console(file=screen, width=120, force_terminal=True, color_system=None).print(
+        status_panel(status)
+    )
     return screen.getvalue()
 
 
@@ -141,15 +178,22 @@ def running(step=2, **changes):
     import msgspec
 
     now = from_builtins(TrainingStatus, EXAMPLES[TrainingStatus]).timestamp
-    status = status_of("job-1", "running", after(step), now=now, seconds=1)
+    status = training_status("job-1", "running", after(step), now=now, seconds=1)
     return msgspec.to_builtins(status) | changes
 
 
 def test_a_running_job_shows_its_numbers():
-    assert facts(running()) == {
-        "running": "(starting)", "step": "2/4", "epoch": "1/2", "loss": "0.5000", "reward": "0.5000",
-        "KL": "0.0100", "entropy": "1.2500", "tokens": "2,468", "ETA": "0:00:06",
-    }  # fmt: skip
+    assert status_figures(running()) == {
+        "running": "(starting)",
+        "step": "2/4",
+        "epoch": "1/2",
+        "loss": "0.5000",
+        "reward": "0.5000",
+        "KL": "0.0100",
+        "entropy": "1.2500",
+        "tokens": "2,468",
+        "ETA": "0:00:06",
+    }
     screen = shown(running())
     for part in ("job-1", "running", "50.0 %", "loss 0.5000", "tokens 2,468", "ETA 0:00:06", "━"):
         assert part in screen
@@ -159,25 +203,31 @@ def test_a_running_job_shows_its_numbers():
 def test_a_job_without_progress_can_be_shown(state):
     bare = {"training_job_id": "job-1", "timestamp": "2026-01-01T00:00:00Z", "status": state}
     assert state in shown(bare)
-    assert outcome(bare) == [f"job-1 is {state}."]
+    assert result_lines(bare) == [f"job-1 is {state}."]
 
 
 def test_a_job_ends_with_how_far_it_moved_and_what_to_try_next():
     about = {
-        "kl_from_parent": 0.0, "changed_answers": 0.0, "train_reward": [0.3, 0.3], "no_change": True,
-        "advice": "Record more.\x1b[31m", "model_id": "v1",
-    }  # fmt: skip
-    told = outcome(running(metadata=about, status="completed"))
+        "kl_from_parent": 0.0,
+        "changed_answers": 0.0,
+        "train_reward": [0.3, 0.3],
+        "no_change": True,
+        "advice": "Record more.\x1b[31m",
+        "model_id": "v1",
+    }
+    told = result_lines(running(metadata=about, status="completed"))
     assert "no change Record more. [31m" in told
     assert "moved 0.00 nats a reply, 0% of greedy answers changed" in told
     assert "trained on 0.300 → 0.300, estimated from what was logged" in told
 
 
 def test_what_a_job_says_cannot_steer_the_terminal():
-    nasty = running(metadata={"doing": "a\x1b[31mb\x07[bold]"}, error={"code": "DATA", "message": "x\x1b]0;y"})  # fmt: skip
+    nasty = running(
+        metadata={"doing": "a\x1b[31mb\x07[bold]"}, error={"code": "DATA", "message": "x\x1b]0;y"}
+    )
     assert "\x1b[31m" not in shown(nasty)
     assert "[bold]" in shown(nasty)
-    assert not any("\x1b" in line for line in outcome(nasty | {"status": "failed"}))
+    assert not any("\x1b" in line for line in result_lines(nasty | {"status": "failed"}))
 
 
 # ── on a loop ────────────────────────────────────────────────────────────────────────────────────
@@ -250,16 +300,23 @@ async def test_the_same_works_over_the_network(loop, tmp_path):
 async def test_models_are_listed(loop):
     assert (await run(loop, "models")).stdout == b"No models.\n"
     await loop.models.register(
-        job_id="job-1", base_model="tiny", parent=None, snapshot="s", path="p", card="c",
-        samples=64, final_reward=0.77, now=loop._clock(),
-    )  # fmt: skip
+        job_id="job-1",
+        base_model="tiny",
+        parent=None,
+        snapshot="s",
+        path="p",
+        card="c",
+        samples=64,
+        final_reward=0.77,
+        now=loop._clock(),
+    )
     assert b"agent-zero-rl-v1" in (await run(loop, "models")).stdout
     assert told(await run(loop, "models", "--json"))[0]["samples"] == 64
 
 
 @pytest.mark.live
 async def test_a_decision_is_explained_and_tried_again(loop):
-    asked_for = await loop.trigger.ask(Manual("ann"))
+    asked_for = await loop.trigger.request_training(ManualRequest("ann"))
     listed = (await run(loop, "decisions", "--stage", "trigger", "--since", "1h")).stdout.decode()
     assert asked_for.decision_id in listed
     text = (await run(loop, "explain", asked_for.decision_id)).stdout.decode()
@@ -277,14 +334,16 @@ async def test_a_decision_is_explained_and_tried_again(loop):
 async def test_a_recovery_is_explained_too_and_a_strange_stage_is_just_shown(loop):
     import msgspec
 
-    from upswing.train.recipe import Recipe
-    from upswing.train.recovery import Failure, answer
+    from upswing.train.core.recipe import Recipe
+    from upswing.train.core.recovery import Failure, decide_recovery
 
     now, wait = loop._clock(), timedelta(minutes=10)
     failures = [Failure("OOM", "Killed.", now)]
-    word = answer(Recipe(), failures, now + LEASE, wait)
+    word = decide_recovery(Recipe(), failures, now + LEASE, wait)
     inputs = msgspec.json.encode({"recipe": Recipe(), "failures": failures, "wait": wait})
-    made = Decision("r-1", "train", "recovery", word.sentence, inputs, msgspec.json.encode(word), now)  # fmt: skip
+    made = Decision(
+        "r-1", "train", "recovery", word.sentence, inputs, msgspec.json.encode(word), now
+    )
     for decision in (made, replace(made, decision_id="x-1", stage="elsewhere")):
         await loop.decisions.record(decision)
     assert told(await run(loop, "explain", "r-1", "--json"))["today"]["same"] is True
@@ -329,22 +388,38 @@ async def test_watching_a_job_that_nobody_will_run_says_so(data):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("RL_ALGORITHM", "magic"), ("RL_TRAINING_THRESHOLD", "0"), ("RL_TRAINING_THRESHOLD", "many"),
-        ("RL_TRAINING_THRESHOLD", "-5"), ("TRAIN_RL_LOCAL", "maybe"),
+        ("RL_ALGORITHM", "magic"),
+        ("RL_TRAINING_THRESHOLD", "0"),
+        ("RL_TRAINING_THRESHOLD", "many"),
+        ("RL_TRAINING_THRESHOLD", "-5"),
+        ("TRAIN_RL_LOCAL", "maybe"),
     ],
-)  # fmt: skip
+)
 def test_a_variable_that_makes_no_sense_is_named(name, value):
     with pytest.raises(Misuse, match=f"{name} is '{value}'"):
         read_surroundings({name: value})
 
 
 def test_the_seeds_variables_are_read():
-    found = read_surroundings({
-        "RL_ALGORITHM": "GRPO", "RL_BASE_MODEL": "qwen2.5-32b-instruct", "RL_TRAINING_THRESHOLD": "5000",
-        "RL_SCHEDULE_CRON": "0 3 * * *", "TRAIN_RL_LOCAL": "false", "MODEL_STORAGE_PATH": "s3://models",
-        "WANDB_API_KEY": "x", "WANDB_ENTITY": "x", "WANDB_PROJECT": "x", "BASE_MODEL": "other",
-    })  # fmt: skip
-    assert (found.algorithm, found.base_model, found.threshold) == ("grpo", "qwen2.5-32b-instruct", 5000)  # fmt: skip
+    found = read_surroundings(
+        {
+            "RL_ALGORITHM": "GRPO",
+            "RL_BASE_MODEL": "qwen2.5-32b-instruct",
+            "RL_TRAINING_THRESHOLD": "5000",
+            "RL_SCHEDULE_CRON": "0 3 * * *",
+            "TRAIN_RL_LOCAL": "false",
+            "MODEL_STORAGE_PATH": "s3://models",
+            "WANDB_API_KEY": "x",
+            "WANDB_ENTITY": "x",
+            "WANDB_PROJECT": "x",
+            "BASE_MODEL": "other",
+        }
+    )
+    assert (found.algorithm, found.base_model, found.threshold) == (
+        "grpo",
+        "qwen2.5-32b-instruct",
+        5000,
+    )
     assert (found.schedule, found.train_here) == ("0 3 * * *", False)
     assert found.model_storage_path == "s3://models"
     assert read_surroundings({"BASE_MODEL": "other", "RL_BASE_MODEL": ""}).base_model == "other"
@@ -370,7 +445,7 @@ def test_a_named_base_wins_over_the_files_and_the_files_over_ours():
     ],
 )
 def test_a_config_that_makes_no_sense_is_refused_at_start(data, config, sentence):
-    from upswing.runtime import Address, Loop
+    from upswing.app.loop import ListenAddress, Loop
 
     data.mkdir()
     (data / "upswing.toml").write_text(config)
@@ -379,6 +454,6 @@ def test_a_config_that_makes_no_sense_is_refused_at_start(data, config, sentence
             data,
             read_settings(data, {}),
             Surroundings(),
-            Address(port=0, gateway_port=None),
+            ListenAddress(port=0, gateway_port=None),
             redactor=REDACTOR,
         )

@@ -8,21 +8,29 @@ from argparse import Namespace
 from datetime import UTC, datetime
 
 import pytest
+from tests.support import cli
 
-from upswing.adapters.sql.keys import Keys
-from upswing.adapters.sql.outcomes import Outcomes
-from upswing.adapters.sql.store import open_store
 from upswing.cli import main, parser
 from upswing.cli.loop import up
 from upswing.contracts import DeadLetter
 from upswing.errors import Misuse
-from upswing.ports import JudgedGroup
+from upswing.infra.sql.decisions import Decisions
+from upswing.infra.sql.keys import Keys
+from upswing.infra.sql.store import open_store
+from upswing.records import Decision, JudgedGroup
+from upswing.reward.outcome_repository import OutcomeRepository
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LETTER = DeadLetter(
-    dead_id=uuid.UUID(int=7), timestamp=NOW, subject="/v1/trajectories", reason="malformed",
-    detail="Input data was truncated.", deliveries=1, sha256="0" * 64, payload="[",
-)  # fmt: skip
+    dead_id=uuid.UUID(int=7),
+    timestamp=NOW,
+    subject="/v1/trajectories",
+    reason="malformed",
+    detail="Input data was truncated.",
+    deliveries=1,
+    sha256="0" * 64,
+    payload="[",
+)
 
 
 @pytest.fixture
@@ -32,10 +40,10 @@ def stopped(data):
     async def fill():
         store = open_store(data)
         await store.prepare()
-        await store.bury(LETTER, stage="collect")
+        await store.add_dead_letter(LETTER, stage="collect")
         await Keys(store.database).add("k1", "ann", "agent", "up_key", NOW)
         group = JudgedGroup("2026-01-01T01:00", "s", "double", False, "It is away.", 1, 2, 0.5)
-        await Outcomes(store.database).judged(group, NOW)
+        await OutcomeRepository(store.database).record_judgement(group, NOW)
         store.close()
 
     data.mkdir()
@@ -49,11 +57,49 @@ READS = [
     (["keys", "list"], "ann"),
     (["judge"], "It is away."),
     (["rollouts"], "No rollouts."),
+    (["alerts"], "No alert is open."),
+    (["alerts", "--state", "all"], "No alerts."),
+    (["report", "list"], "No reports yet"),
+    (["report", "daily"], "Trajectories collected: 0"),
+    (["report", "weekly", "--now"], "Scorecard"),
+    (["costs"], "all"),
     (["jobs"], "No jobs."),
     (["models"], "No models."),
     (["decisions"], "No decisions"),
     (["status"], "trajectories"),
 ]
+
+
+def test_a_decision_is_found_by_the_beginning_of_its_id(stopped, capsys):
+    async def fill():
+        store = open_store(stopped)
+        for name in ("abcd-1", "abcd-2", "efgh-1"):
+            decision = Decision(name, "monitor", "note", f"About {name}.", b"{}", b"{}", NOW)
+            await Decisions(store.database).record(decision)
+        store.close()
+
+    asyncio.run(fill())
+    for asked in ("efgh-1", "efgh"):
+        assert main(["explain", asked, "--data", str(stopped)]) == 0
+        assert "About efgh-1." in capsys.readouterr().out
+    for asked, sentence in (
+        ("abcd", "Several decisions begin with abcd: abcd-2, abcd-1."),
+        ("efg", "There is no decision efg;"),
+        ("%%%%", "There is no decision %%%%;"),
+    ):
+        assert main(["explain", asked, "--data", str(stopped)]) == 1
+        assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["x", "x/y"])
+def test_a_data_directory_that_cannot_be_is_said_with_what_to_do(name, tmp_path):
+    (tmp_path / "x").write_text("")
+    done = cli("up", "--no-gateway", "--port", "0", data=tmp_path / name, check=False)
+    assert done.returncode == 1
+    sentence = (
+        f"{tmp_path / 'x'} is a file where a directory is needed: name another one with --data."
+    )
+    assert sentence in done.stderr.decode()
 
 
 @pytest.mark.parametrize(("words", "shown"), READS, ids=str)
@@ -62,7 +108,16 @@ def test_what_reads_needs_no_loop(words, shown, stopped, capsys):
     assert shown in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["dead", "list"], ["dead", "show", str(LETTER.dead_id)], ["keys", "list"], ["judge"], ["rollouts"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dead", "list"],
+        ["dead", "show", str(LETTER.dead_id)],
+        ["keys", "list"],
+        ["judge"],
+        ["rollouts"],
+    ],
+)
 def test_it_is_told_to_programs_too(words, stopped, capsys):
     assert main([*words, "--json", "--data", str(stopped)]) == 0
     json.loads(capsys.readouterr().out)

@@ -8,23 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support import raw, trajectory
 
-from upswing.collect.admit import Limits, admit, admit_feedback
-from upswing.collect.bury import payload_of
-from upswing.collect.enrich import complexity_of, domain_of
-from upswing.collect.look import Kind, look
+from upswing.collect.core.admit import AdmissionLimits, admit, admit_feedback
+from upswing.collect.core.dead_letter import payload_of
+from upswing.collect.core.enrich import complexity_of, domain_of
+from upswing.collect.core.evaluate import MessageKind, evaluate
 from upswing.contracts import Feedback, decode_trajectory
 from upswing.contracts.dead import PAYLOAD_LIMIT
 from upswing.contracts.examples import EXAMPLES
 from upswing.errors import Reason, Rejected
 from upswing.redact import RedactionFailed, Redactor
-from upswing.redact.identity import pseudonym
+from upswing.redact.identity import pseudonym_for
 
 REDACTOR = Redactor()
-LIMITS = Limits()
+LIMITS = AdmissionLimits()
 
 
 def taken(document, **limits):
-    return admit(raw(document), REDACTOR, Limits(**limits))
+    return admit(raw(document), REDACTOR, AdmissionLimits(**limits))
 
 
 def refused(document, **limits):
@@ -109,8 +109,8 @@ def test_size_and_depth_have_limits():
 def test_ids_that_hold_something_private_become_pseudonyms():
     document = trajectory(agent_id="bob@example.org", metadata={"user_id": "eve@example.org"})
     row = taken(document).admitted
-    assert row.agent_id == pseudonym("agent", "bob@example.org")
-    assert row.user_id == pseudonym("user", "eve@example.org")
+    assert row.agent_id == pseudonym_for("agent", "bob@example.org")
+    assert row.user_id == pseudonym_for("user", "eve@example.org")
     assert b"example.org" not in row.body
 
 
@@ -119,7 +119,9 @@ def test_episodes_whose_ids_hold_something_private_stay_two_and_are_found_by_the
     for address in ("bob@example.org", "eve@example.org"):
         row = taken(trajectory(metadata={"episode_id": address})).admitted
         said = EXAMPLES[Feedback] | {"episode_id": address}
-        word, _ = admit_feedback(raw({k: v for k, v in said.items() if k != "trajectory_id"}), REDACTOR, LIMITS)  # fmt: skip
+        word, _ = admit_feedback(
+            raw({k: v for k, v in said.items() if k != "trajectory_id"}), REDACTOR, LIMITS
+        )
         assert b"example.org" not in row.body + word.body
         assert json.loads(row.body)["metadata"]["episode_id"] == word.episode_id
         names[address] = word.episode_id
@@ -165,13 +167,14 @@ def test_what_it_says_is_kept():
 
 
 def test_a_recorder_that_knows_no_task_gets_a_hash_of_the_redacted_request():
-    """The same question of two users is one task, whatever private things they put into it."""
+    """The same encode_frame of two users is one task, whatever private things they put into it."""
 
     def asked(text):
         document = trajectory()
         document["task_context"] = {
-            "task_id": document["trajectory_id"], "instructions": f"Write to {text}."
-        }  # fmt: skip
+            "task_id": document["trajectory_id"],
+            "instructions": f"Write to {text}.",
+        }
         document["turns"][0]["observation"]["content"] = f"Write to {text}."
         return taken(document).admitted.task_id
 
@@ -181,10 +184,15 @@ def test_a_recorder_that_knows_no_task_gets_a_hash_of_the_redacted_request():
 
 @pytest.mark.parametrize(
     ("metadata", "continuous"),
-    [({}, False), ({"window_id": "2025-12-08T10:00"}, True), ({"scenario_id": "s"}, True),
-     ({"scenario_id": "2025-12-08T10:00", "window_id": "2025-12-08T10:00"}, True),
-     ({"scenario_id": "t", "window_id": "2025-12-08T10:00"}, False), ({"scenario_id": 7}, False)],
-)  # fmt: skip
+    [
+        ({}, False),
+        ({"window_id": "2025-12-08T10:00"}, True),
+        ({"scenario_id": "s"}, True),
+        ({"scenario_id": "2025-12-08T10:00", "window_id": "2025-12-08T10:00"}, True),
+        ({"scenario_id": "t", "window_id": "2025-12-08T10:00"}, False),
+        ({"scenario_id": 7}, False),
+    ],
+)
 def test_a_continuous_world_is_one_whose_window_or_scenario_is_named(metadata, continuous):
     document = trajectory(metadata=metadata)
     document["task_context"]["task_id"] = "t"
@@ -234,7 +242,7 @@ def test_when_the_redactor_fails_nothing_is_kept():
         def tree(self, *_):
             raise RedactionFailed("no")
 
-    refused = look(Kind.TRAJECTORY, raw(trajectory()), Failing(), LIMITS)
+    refused = evaluate(MessageKind.TRAJECTORY, raw(trajectory()), Failing(), LIMITS)
     assert refused.reason is Reason.REDACTION_FAILED
     assert refused.payload is None
 
@@ -245,7 +253,7 @@ def test_feedback_is_redacted_but_stays_addressed():
     assert redacted
     assert b"bob@" not in admitted.body
     assert admitted.trajectory_id == said["trajectory_id"]
-    assert admitted.user_id == pseudonym("user", "bob@example.org")
+    assert admitted.user_id == pseudonym_for("user", "bob@example.org")
 
 
 def test_a_feedback_id_that_holds_something_private_becomes_a_pseudonym():
@@ -253,7 +261,7 @@ def test_a_feedback_id_that_holds_something_private_becomes_a_pseudonym():
     first, redacted = admit_feedback(raw(said), REDACTOR, LIMITS)
     again, _ = admit_feedback(raw(said), REDACTOR, LIMITS)
     assert redacted
-    assert first.feedback_id == pseudonym("feedback", "bob@example.org")
+    assert first.feedback_id == pseudonym_for("feedback", "bob@example.org")
     assert (first, b"bob@" in first.body) == (again, False)
     plain, redacted = admit_feedback(raw(EXAMPLES[Feedback]), REDACTOR, LIMITS)
     assert (plain.feedback_id, redacted) == (EXAMPLES[Feedback]["feedback_id"], 0)
@@ -300,9 +308,9 @@ def test_a_long_payload_is_cut_after_it_was_redacted():
     ],
 )
 def test_a_refused_message_is_known_by_its_user(junk, user):
-    assert look(Kind.TRAJECTORY, junk, REDACTOR, LIMITS).user_id == user
+    assert evaluate(MessageKind.TRAJECTORY, junk, REDACTOR, LIMITS).user_id == user
 
 
 def test_a_refused_messages_user_is_a_pseudonym_where_it_must_be():
-    refused = look(Kind.TRAJECTORY, b'{"user_id": "bob@example.org"', REDACTOR, LIMITS)
-    assert refused.user_id == pseudonym("user", "bob@example.org")
+    refused = evaluate(MessageKind.TRAJECTORY, b'{"user_id": "bob@example.org"', REDACTOR, LIMITS)
+    assert refused.user_id == pseudonym_for("user", "bob@example.org")

@@ -9,9 +9,9 @@ from upswing.contracts import Feedback, TrainingRequest, Trajectory
 from upswing.contracts.codec import decode
 from upswing.contracts.examples import EXAMPLES
 from upswing.errors import Reason, Rejected
-from upswing.gateway.asked import read_asked
-from upswing.serve.asked import read_asked as read_served
-from upswing.serve.problems import BadRequest
+from upswing.gateway.core.chat_request import read_chat_request
+from upswing.serve.core.chat_request import parse_chat_request as read_served
+from upswing.serve.core.error_response import InvalidChatRequest
 
 WHOLE = json.dumps(trajectory()).encode()
 CHAT = json.dumps({"model": "m", "stream": 3, "messages": "none", "seed": 1.5}).encode()
@@ -36,9 +36,9 @@ def test_a_message_of_any_kind(kind):
 def test_a_request_to_the_gateway_and_to_the_model_server():
     for cut in cuts(CHAT):
         with pytest.raises(Rejected) as refused:
-            read_asked(cut)
+            read_chat_request(cut)
         assert refused.value.reason is Reason.MALFORMED
-        with pytest.raises(BadRequest) as bad:
+        with pytest.raises(InvalidChatRequest) as bad:
             read_served(cut)
         assert "is not JSON" in str(bad.value)
 

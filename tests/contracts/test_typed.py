@@ -39,8 +39,10 @@ for number in range(400):
 def met_at_once(read):
     return subprocess.run(
         [sys.executable, "-c", _MEET_AT_ONCE.replace("READ\n", f"{read}\n")],
-        capture_output=True, check=False, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        check=False,
+        timeout=300,
+    )
 
 
 @pytest.mark.parametrize(

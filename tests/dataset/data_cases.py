@@ -8,13 +8,13 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 from hypothesis import strategies as st
 from tests.support import raw, trajectory
 
-from upswing.adapters.sql.rewards import Rewards
-from upswing.collect.admit import Limits, admit
+from upswing.collect.core.admit import AdmissionLimits, admit
 from upswing.contracts import Reward, TrainingRequest
 from upswing.contracts.codec import from_builtins
 from upswing.contracts.examples import EXAMPLES
-from upswing.dataset.sift import Candidate
-from upswing.ports import NewReward, ScoredFacts
+from upswing.dataset.filtering import TrajectoryCandidate
+from upswing.infra.sql.rewards import Rewards
+from upswing.records import NewReward, ScoredFacts
 from upswing.redact import Redactor
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -24,12 +24,22 @@ REDACTOR = Redactor()
 
 def candidate(number=0, **changes):
     """A candidate that nothing speaks against."""
-    made = Candidate(
-        trajectory_id=f"t{number:05d}", agent_id=f"agent-{number % 8}", profile="main",
-        domain="coding", task_id=f"task-{number // 8}", window_id="2025-12-08T12:00",
-        scenario_id=f"scenario-{number // 8}", ended=NOON + timedelta(minutes=number), turns=3,
-        revision=1, reward=0.5, raw_total=0.5, model="tiny", verified=float(number % 2),
-    )  # fmt: skip
+    made = TrajectoryCandidate(
+        trajectory_id=f"t{number:05d}",
+        agent_id=f"agent-{number % 8}",
+        profile="main",
+        domain="coding",
+        task_id=f"task-{number // 8}",
+        window_id="2025-12-08T12:00",
+        scenario_id=f"scenario-{number // 8}",
+        ended=NOON + timedelta(minutes=number),
+        turns=3,
+        revision=1,
+        reward=0.5,
+        raw_total=0.5,
+        model="tiny",
+        verified=float(number % 2),
+    )
     return replace(made, **changes)
 
 
@@ -65,6 +75,7 @@ candidates = st.lists(
         feedback=scores,
         pnl=st.none() | st.floats(-100, 100),
         model=st.sampled_from(["tiny", "v1", "v2", "foreign"]),
+        key_id=st.sampled_from(["", "", "k1", "k2"]),
     ),
     max_size=80,
     unique_by=lambda each: each.trajectory_id,
@@ -81,7 +92,7 @@ def request(algorithm="grpo", *, metadata=None, **dataset):
 
 
 def admitted(**changes):
-    return admit(raw(trajectory(**changes)), REDACTOR, Limits()).admitted
+    return admit(raw(trajectory(**changes)), REDACTOR, AdmissionLimits()).admitted
 
 
 def grouped(place, agent, **changes):
@@ -115,26 +126,47 @@ async def reward(store, row, *, total=0.5, judge=None):
     first = reward_of(row, total, 1)
     facts = ScoredFacts(row.domain, row.complexity, row.turns, None, None)
     await rewards.publish(
-        [NewReward(
-            found.seq, first, {}, facts, None, row.agent_id, row.user_id or "", None, None, row.infra_error,
-            verified=float(sum(row.agent_id.encode()) % 2), task_id=row.task_id,
-            continuous=row.continuous, answers=row.answers,
-        )],
-        cursor=found.seq, now=NOW,
-    )  # fmt: skip
+        [
+            NewReward(
+                found.seq,
+                first,
+                {},
+                facts,
+                None,
+                row.agent_id,
+                row.user_id or "",
+                None,
+                None,
+                row.infra_error,
+                verified=float(sum(row.agent_id.encode()) % 2),
+                task_id=row.task_id,
+                continuous=row.continuous,
+                answers=row.answers,
+            )
+        ],
+        cursor=found.seq,
+        now=NOW,
+    )
     if judge is not None:
         await rewards.revise(reward_of(row, total, 2), judge_score=judge, now=NOW)
 
 
 def reward_of(row, total, revision):
     about = {
-        "evaluator": "upswing", "evaluation_method": "automated", "revision": revision, "raw_total": total / 2,
-        "model": row.model, "window_id": row.window_id, "scenario_id": row.scenario_id,
-    }  # fmt: skip
+        "evaluator": "upswing",
+        "evaluation_method": "automated",
+        "revision": revision,
+        "raw_total": total / 2,
+        "model": row.model,
+        "window_id": row.window_id,
+        "scenario_id": row.scenario_id,
+    }
     tree = EXAMPLES[Reward] | {
-        "trajectory_id": row.trajectory_id, "reward_id": str(uuid4()),
-        "total_reward": total, "metadata": about,
-    }  # fmt: skip
+        "trajectory_id": row.trajectory_id,
+        "reward_id": str(uuid4()),
+        "total_reward": total,
+        "metadata": about,
+    }
     return from_builtins(Reward, tree)
 
 
@@ -145,8 +177,17 @@ async def made_model(store, job_id, model_id=None, parent=None, *, covers=0, end
         tx.execute(
             "INSERT INTO jobs (job_id, state, priority, reason, request, recipe, status, failures, "
             "created_us, not_before_us, ended_us, covers_seq) VALUES (?, ?, 1, 'manual', ?, ?, ?, ?, 0, 0, ?, ?)",
-            (job_id, "completed" if ended else "running", b"", b"", b"", b"", 1 if ended else None, covers),
-        )  # fmt: skip
+            (
+                job_id,
+                "completed" if ended else "running",
+                b"",
+                b"",
+                b"",
+                b"",
+                1 if ended else None,
+                covers,
+            ),
+        )
         if model_id:
             tx.execute(
                 "INSERT INTO models (model_id, job_id, base_model, parent, snapshot, path, card, state, "

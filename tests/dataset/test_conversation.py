@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.gateway.scripted import tool_call
-from tests.gateway.test_record import Talk, user
+from tests.gateway.test_trajectory import Talk, user
 
 from upswing.contracts import Trajectory, from_builtins
 from upswing.dataset.sample import Sample, SampleTurn
-from upswing.train.chat import Manners, exchanges
-from upswing.validate.harvest import task_of
-from upswing.validate.pin import situation
+from upswing.train.learn.chat import TemplateFeatures, chat_turns
+from upswing.validate.core.harvest import harvested_task
+from upswing.validate.core.pin import messages_before
 
 WORDS = st.text("abc XYZ'[],{}\"\n", min_size=1, max_size=20).filter(str.strip)
 SYSTEM = st.lists(WORDS.map(lambda text: {"role": "system", "content": f"Be {text}"}), max_size=1)
@@ -70,7 +70,7 @@ def test_every_request_of_an_episode_can_be_asked_again(made):
     trajectory = from_builtins(Trajectory, talk.tree())
     assert len(trajectory.turns) == len(asked)
     for at, messages in enumerate(asked):
-        assert plain(situation(trajectory, at)) == plain(messages)
+        assert plain(messages_before(trajectory, at)) == plain(messages)
 
 
 @given(SYSTEM, SHOWN, WORDS)
@@ -79,12 +79,19 @@ def test_training_reads_solved_examples_as_what_they_are(system, shown, question
     tree = talk.tree()
     (turn,) = tree["turns"]
     sample = Sample(
-        "t", "a", tree["task_context"]["instructions"],
-        [SampleTurn(turn["observation"]["content"], turn["action"], True)], 1.0, 1.0, "", "", "m",
-    )  # fmt: skip
-    (exchange,) = exchanges(sample, Manners(system=True, tool=True))
+        "t",
+        "a",
+        tree["task_context"]["instructions"],
+        [SampleTurn(turn["observation"]["content"], turn["action"], True)],
+        1.0,
+        1.0,
+        "",
+        "",
+        "m",
+    )
+    (exchange,) = chat_turns(sample, TemplateFeatures(system=True, tool=True))
     asked = [(m["role"], m["content"]) for m in (*system, *shown, user(question))]
-    assert [(role, text.strip()) for role, text in exchange.heard] == [
+    assert [(role, text.strip()) for role, text in exchange.prompt_messages] == [
         (role, text.strip()) for role, text in asked
     ]
 
@@ -92,7 +99,7 @@ def test_training_reads_solved_examples_as_what_they_are(system, shown, question
 def harvested(talk, **changes):
     tree = talk.tree(**changes)
     tree["metadata"]["ground_truth"] = {"answer": "4"}
-    return task_of(from_builtins(Trajectory, tree), "t")
+    return harvested_task(from_builtins(Trajectory, tree), "t")
 
 
 def test_a_harvested_task_shows_the_tools_that_were_offered():
@@ -107,14 +114,14 @@ def test_what_cannot_be_asked_again_is_no_task():
     assert harvested(Talk({"role": "user", "content": seen}).answers({"content": "4"})) is None
     talk = Talk(user("2 + 2")).answers({"content": "4"})
     again = Talk(user("rewritten")).answers({"content": "4"})
-    both = [*talk.frame().chains, *again.frame().chains]
-    assert harvested(talk, chains=both) is None
+    both = [*talk.frame().conversations, *again.frame().conversations]
+    assert harvested(talk, conversations=both) is None
     assert harvested(talk) is not None
 
 
 def test_an_unknown_shape_is_shown_as_json():
     seen = {"messages": [{"role": 3}], "state": [1]}
-    (message,) = situation(_of(seen), 0)
+    (message,) = messages_before(_of(seen), 0)
     assert msgspec.json.decode(message["content"]) == seen
 
 
@@ -131,14 +138,17 @@ def test_calls_before_the_first_request_are_spelled_like_the_models_own():
     sample = Sample(
         "t", "a", "", [SampleTurn(seen, {"raw_response": "d"}, True)], 1.0, 1.0, "", "", "m"
     )
-    (as_json,) = exchanges(sample, Manners(system=True, tool=True))
-    assert as_json.heard[1] == ("assistant", 'hm\n{"tool_name":"look","tool_args":{"at":1}}')
-    assert [role for role, _ in as_json.heard] == ["user", "assistant", "tool", "user"]
-    (spelled,) = exchanges(
-        sample, Manners(system=True, tool=False), lambda calls, said: f"{said}<{calls}>"
+    (as_json,) = chat_turns(sample, TemplateFeatures(system=True, tool=True))
+    assert as_json.prompt_messages[1] == (
+        "assistant",
+        'hm\n{"tool_name":"look","tool_args":{"at":1}}',
     )
-    assert spelled.heard[1] == ("assistant", "hm<[('look', {'at': 1})]>")
-    assert [role for role, _ in spelled.heard] == ["user", "assistant", "user", "user"]
+    assert [role for role, _ in as_json.prompt_messages] == ["user", "assistant", "tool", "user"]
+    (spelled,) = chat_turns(
+        sample, TemplateFeatures(system=True, tool=False), lambda calls, said: f"{said}<{calls}>"
+    )
+    assert spelled.prompt_messages[1] == ("assistant", "hm<[('look', {'at': 1})]>")
+    assert [role for role, _ in spelled.prompt_messages] == ["user", "assistant", "user", "user"]
 
 
 def edited(talk):

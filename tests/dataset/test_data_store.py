@@ -6,9 +6,8 @@ from datetime import timedelta
 import pytest
 from tests.dataset.data_cases import NOW, grouped, made_model, put
 
-from upswing.adapters.sql import datasets
-from upswing.adapters.sql.datasets import DataSets
-from upswing.adapters.sql.users import Users
+from upswing.infra.sql.datasets import DataSets
+from upswing.infra.sql.users import Users
 
 
 @pytest.fixture
@@ -56,8 +55,8 @@ async def test_what_speaks_against_a_candidate_is_told(store, data):
     assert not (await by_id(data))[seen.trajectory_id].seen
 
 
-async def test_bodies_come_some_at_a_time(store, data, monkeypatch):
-    monkeypatch.setattr(datasets, "CHUNK", 2)
+async def test_bodies_come_some_at_a_time(store):
+    data = DataSets(store.database, chunk_size=2)
     rows = [await put(store, grouped(1, agent)) for agent in "abcde"]
     names = [row.trajectory_id for row in rows]
     chunks = [chunk async for chunk in data.bodies([*names, "no-such-one"])]
@@ -67,8 +66,8 @@ async def test_bodies_come_some_at_a_time(store, data, monkeypatch):
     }
 
 
-async def test_noting_again_adds_and_does_not_double(store, data, monkeypatch):
-    monkeypatch.setattr(datasets, "CHUNK", 2)
+async def test_noting_again_adds_and_does_not_double(store):
+    data = DataSets(store.database, chunk_size=2)
     await data.note_trained("job-1", [("a", 1), ("b", 1), ("c", 1)])
     await data.note_trained("job-1", [("a", 2), ("d", 1)])
     await data.note_trained("job-1", [])
@@ -86,7 +85,9 @@ async def test_what_remains_of_a_trajectory_that_is_gone(store, data):
     await data.note_trained("job-1", [(pruned.trajectory_id, 1)])
     sql = "DELETE FROM trajectories WHERE trajectory_id = ?"
     await store.database.write(lambda tx: tx.execute(sql, (pruned.trajectory_id,)))
-    remains = await data.remains([erased.trajectory_id, pruned.trajectory_id, "x"], ["job-1"])
+    remains = await data.records_of_removed(
+        [erased.trajectory_id, pruned.trajectory_id, "x"], ["job-1"]
+    )
     assert remains.erased == {erased.trajectory_id}
     assert remains.scored.keys() == remains.seen == {pruned.trajectory_id}
     assert remains.scored[pruned.trajectory_id].reward == 0.5
@@ -112,9 +113,9 @@ async def test_a_model_has_seen_what_its_ancestors_saw(store, data):
     await made_model(store, "job-2", "model-2", parent="model-1")
     await made_model(store, "job-3", "model-3", parent="model-2")
     await made_model(store, "job-9", ended=False)
-    assert await data.models_that_saw(["a"]) == ["model-1", "model-2", "model-3"]
-    assert await data.models_that_saw(["c", "nobody"]) == ["model-2", "model-3"]
-    assert await data.models_that_saw([]) == []
+    assert await data.models_trained_on(["a"]) == ["model-1", "model-2", "model-3"]
+    assert await data.models_trained_on(["c", "nobody"]) == ["model-2", "model-3"]
+    assert await data.models_trained_on([]) == []
 
 
 async def test_erasure_names_the_models_that_have_seen_it_and_the_jobs_that_see_it(store, data):
@@ -128,7 +129,9 @@ async def test_erasure_names_the_models_that_have_seen_it_and_the_jobs_that_see_
     gone = await Users(store.database).erase("user-a", NOW)
     assert (gone.models_that_saw, gone.jobs_that_see) == (("model-1",), ("job-3",))
     assert (await by_id(data)).keys() == {theirs.trajectory_id}
-    assert await data.models_that_saw([mine.trajectory_id]) == ["model-1"], "known by the id alone"
+    assert await data.models_trained_on([mine.trajectory_id]) == ["model-1"], (
+        "known by the id alone"
+    )
     nothing = await Users(store.database).erase("user-z", NOW)
     assert (nothing.models_that_saw, nothing.jobs_that_see) == ((), ())
 

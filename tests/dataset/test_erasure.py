@@ -6,7 +6,7 @@ import pytest
 from tests.dataset.data_cases import NOW, grouped, made_model, put
 from tests.support import cli
 
-from upswing.adapters.sql.datasets import DataSets
+from upswing.infra.sql.datasets import DataSets
 
 pytestmark = pytest.mark.live
 

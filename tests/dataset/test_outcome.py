@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.outcomes import REFUSED, UNDERSTOOD
 
+from upswing.dataset.ground_truth import ground_truth_check, ground_truth_error
 from upswing.dataset.outcome import (
-    FORMS,
-    NOT_STATED,
-    REMARKS,
-    SHARES,
+    OUTCOME_FORMS,
+    REMARK_FIELDS,
+    SHARE_FIELDS,
     STATUS,
+    UNKNOWN_OUTCOME,
     VERIFIERS,
-    outcome_of,
-    unread,
+    outcome_error,
+    trajectory_outcome,
 )
-from upswing.dataset.truth import check_of, unread_truth
 
 
 def test_the_page_lists_what_is_taken_and_what_is_not():
@@ -25,28 +25,28 @@ def test_the_page_lists_what_is_taken_and_what_is_not():
 
 @pytest.mark.parametrize(("told", "value"), UNDERSTOOD, ids=repr)
 def test_what_people_write_is_understood(told, value):
-    assert outcome_of({"outcome": told}).value == value
-    assert unread(told) == ""
+    assert trajectory_outcome({"outcome": told}).value == value
+    assert outcome_error(told) == ""
 
 
 @pytest.mark.parametrize("told", [*REFUSED, float("nan"), float("inf"), 10**400], ids=repr)
 def test_what_is_not_understood_counts_as_not_said_and_says_what_can_be_written(told):
-    assert unread(told).startswith("The outcome is not understood: ")
-    assert unread(told).endswith(FORMS)
+    assert outcome_error(told).startswith("The outcome is not understood: ")
+    assert outcome_error(told).endswith(OUTCOME_FORMS)
     if told != {
         "status": "completed",
         "shar": 0.3,
     }:  # what is stored already is read as far as it can be
-        assert outcome_of({"outcome": told}) == NOT_STATED
+        assert trajectory_outcome({"outcome": told}) == UNKNOWN_OUTCOME
 
 
 @pytest.mark.parametrize("source", sorted(VERIFIERS))
-@pytest.mark.parametrize("name", SHARES)
+@pytest.mark.parametrize("name", SHARE_FIELDS)
 def test_a_number_by_whatever_name_is_verified_when_it_was_checked(name, source):
-    assert outcome_of({"outcome": {name: 0.7, "source": source}}).verified == 0.7
+    assert trajectory_outcome({"outcome": {name: 0.7, "source": source}}).verified == 0.7
 
 
-names = st.sampled_from(["status", "success", "source", *SHARES, "details", "shar"])
+names = st.sampled_from(["status", "success", "source", *SHARE_FIELDS, "details", "shar"])
 scalars = (
     st.none()
     | st.booleans()
@@ -64,21 +64,35 @@ anything = (
 
 @given(anything)
 def test_an_outcome_is_a_number_from_0_to_1_or_none_and_one_of_both_is_said(told):
-    value = outcome_of({"outcome": told}).value
+    value = trajectory_outcome({"outcome": told}).value
     if told is None:
-        assert (value, unread(told)) == (None, "")
-    elif not unread(told):
+        assert (value, outcome_error(told)) == (None, "")
+    elif not outcome_error(told):
         assert 0 <= value <= 1
     elif value is not None:  # only a field that we do not know may stand beside what is understood
         assert isinstance(told, dict)
-        assert set(told) - {"status", "success", "source", *SHARES, *REMARKS} or "source" in told
+        assert (
+            set(told) - {"status", "success", "source", *SHARE_FIELDS, *REMARK_FIELDS}
+            or "source" in told
+        )
 
 
-@pytest.mark.parametrize("truth", ["Paris", ["Paris", "Lutetia"], 9.5, {"answer": "a"}, {"answer": 1}, {"told": "up"},
-                                   {"kind": "contains", "text": "a"}, {"kind": "exact", "any_of": ["a"]}])  # fmt: skip
+@pytest.mark.parametrize(
+    "truth",
+    [
+        "Paris",
+        ["Paris", "Lutetia"],
+        9.5,
+        {"answer": "a"},
+        {"answer": 1},
+        {"told": "up"},
+        {"kind": "contains", "text": "a"},
+        {"kind": "exact", "any_of": ["a"]},
+    ],
+)
 def test_a_ground_truth_that_can_be_used_has_nothing_said_of_it(truth):
-    assert unread_truth(truth) == ""
-    assert check_of({"ground_truth": truth}) or "told" in truth
+    assert ground_truth_error(truth) == ""
+    assert ground_truth_check({"ground_truth": truth}) or "told" in truth
 
 
 @pytest.mark.parametrize(
@@ -87,5 +101,5 @@ def test_a_ground_truth_that_can_be_used_has_nothing_said_of_it(truth):
     ids=repr,
 )
 def test_a_ground_truth_that_nothing_can_be_checked_against_is_said_to_be_one(truth):
-    assert check_of({"ground_truth": truth}) is None
-    assert "No answer can be checked" in unread_truth(truth)
+    assert ground_truth_check({"ground_truth": truth}) is None
+    assert "No answer can be checked" in ground_truth_error(truth)

@@ -12,27 +12,30 @@ from tests.dataset.data_cases import NOW, candidates, crowd
 from tests.support import trajectory
 
 from upswing.contracts import canonical
-from upswing.contracts.steps import trajectory_of_row
-from upswing.dataset.balance import Balance
-from upswing.dataset.sample import Sample, sample_of
+from upswing.contracts.steps import trajectory_from_row
+from upswing.dataset.balance import DomainBalance
+from upswing.dataset.filtering import SelectionSpec
+from upswing.dataset.sample import Sample, build_sample
 from upswing.dataset.select import select
-from upswing.dataset.sift import Wish
-from upswing.dataset.snapshot import Snapshot, digest, read_snapshot, snapshot_of
+from upswing.dataset.snapshot import Snapshot, build_snapshot, digest, read_snapshot
 from upswing.errors import Rejected
 
-WISH = Wish("grpo", 40, holdout=0.3, seed=3)
+SPEC = SelectionSpec("grpo", 40, holdout=0.3, seed=3)
 
 
-def snapshot(people, wish=WISH, *, made=NOW, **changes):
-    told = {"source": "local", "given_filter": {}, "left_out": {}, "notes": []} | changes
-    return snapshot_of(select(people, wish), wish, made=made, **told)
+def snapshot(people, spec=SPEC, *, made=NOW, **changes):
+    told = {"source": "local", "requested_filter": {}, "left_out": {}, "notes": []} | changes
+    return build_snapshot(select(people, spec), spec, made=made, **told)
 
 
 def test_it_says_what_was_chosen_and_what_was_not():
     people = crowd(
-        80, domain=lambda n: "coding" if n < 40 else "general", seen=lambda n: n >= 16,
-        evaluation=lambda n: n == 79, model=lambda n: "v1" if n < 56 else "v2",
-    )  # fmt: skip
+        80,
+        domain=lambda n: "coding" if n < 40 else "general",
+        seen=lambda n: n >= 16,
+        evaluation=lambda n: n == 79,
+        model=lambda n: "v1" if n < 56 else "v2",
+    )
     made = snapshot(people, left_out={"not_taken": 2}, notes=["A word."])
     assert len(made.entries) == 39
     assert sum(made.domains.values()) == sum(made.groups.values()) == 39
@@ -49,7 +52,7 @@ def test_it_says_what_was_chosen_and_what_was_not():
 
 def test_it_tells_the_share_that_other_policies_made():
     people = crowd(64, model=lambda n: "v1" if n < 16 else "v2")
-    made = snapshot(people, Wish("grpo", 64, ages={"v2": 0, "v1": 1}))
+    made = snapshot(people, SelectionSpec("grpo", 64, policy_ages={"v2": 0, "v1": 1}))
     assert (made.policies, made.off_policy) == ({"v1": 16, "v2": 48}, 0.25)
 
 
@@ -61,13 +64,17 @@ def test_the_same_content_has_the_same_hash_whenever_it_is_made():
 
 
 @pytest.mark.parametrize(
-    "wish",
-    [Wish("grpo", 40, holdout=0.3, seed=4), Wish("rloo", 40, holdout=0.3, seed=3),
-     Wish("grpo", 32, holdout=0.3, seed=3), Wish("grpo", 40, holdout=0.0, seed=3),
-     Wish("grpo", 40, holdout=0.3, seed=3, balance=Balance(even=True))],
-)  # fmt: skip
-def test_another_wish_has_another_hash(wish):
-    assert snapshot(crowd(80)).sha256 != snapshot(crowd(80), wish).sha256
+    "spec",
+    [
+        SelectionSpec("grpo", 40, holdout=0.3, seed=4),
+        SelectionSpec("rloo", 40, holdout=0.3, seed=3),
+        SelectionSpec("grpo", 32, holdout=0.3, seed=3),
+        SelectionSpec("grpo", 40, holdout=0.0, seed=3),
+        SelectionSpec("grpo", 40, holdout=0.3, seed=3, balance=DomainBalance(even=True)),
+    ],
+)
+def test_another_spec_has_another_hash(spec):
+    assert snapshot(crowd(80)).sha256 != snapshot(crowd(80), spec).sha256
 
 
 def test_a_new_revision_of_a_reward_makes_another_data_set():
@@ -121,7 +128,7 @@ def test_the_order_of_the_rows_does_not_show_in_the_hash(people, chance):
 
 def sample(body, **changes):
     told = {"reward": 0.9, "raw_total": 0.8, "window_id": "w", "scenario_id": "s"} | changes
-    return sample_of(body, **told)
+    return build_sample(body, **told)
 
 
 def test_a_sample_carries_what_encoding_needs():
@@ -152,7 +159,7 @@ def test_rewards_of_steps_come_from_the_step_table():
         {"stepNumber": 2, "environmentState": {"x": 2}, "action": {"type": "sell"}},
     ]
     row = {"trajectoryId": "t", "agentId": "a", "stepsJson": json.dumps(steps)}
-    assert sample(trajectory_of_row(row)).turn_rewards == [0.5, 0.0]
+    assert sample(trajectory_from_row(row)).turn_rewards == [0.5, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -163,9 +170,18 @@ def test_rewards_that_do_not_fit_the_turns_are_none(told):
 
 
 @pytest.mark.parametrize(
-    "told", [None, "x", [1], [{"turn_id": 1}], [{"turn_id": 1, "ids": ["a"]}],
-             [{"turn_id": 1, "ids": [-1]}], [{"turn_id": 2, "ids": [1]}], {"1": [1]}],
-)  # fmt: skip
+    "told",
+    [
+        None,
+        "x",
+        [1],
+        [{"turn_id": 1}],
+        [{"turn_id": 1, "ids": ["a"]}],
+        [{"turn_id": 1, "ids": [-1]}],
+        [{"turn_id": 2, "ids": [1]}],
+        {"1": [1]},
+    ],
+)
 def test_tokens_that_cannot_be_used_are_none(told):
     made = sample(trajectory(metadata={"tokens": told}))
     assert made.turns[0].token_ids is None

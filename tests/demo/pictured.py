@@ -3,13 +3,13 @@
 from upswing.demo.summary import HeldOut, ModelLine, Summary
 from upswing.demo.view import (
     CanaryView,
-    Earned,
     JobView,
     Line,
-    ProofView,
+    ModelScores,
     Scored,
     Share,
     Stage,
+    ValidationView,
     View,
 )
 
@@ -57,7 +57,7 @@ def earned(until):
         near = [(at + 2.0, [e.score for e in mine if at <= e.second < at + 2]) for at in spans]
         points = tuple((at, sum(values) / len(values)) for at, values in near if values)
         mean = sum(each.score for each in mine) / len(mine)
-        told.append(Earned(model, points, mean, len(mine)))
+        told.append(ModelScores(model, points, mean, len(mine)))
     return tuple(told)
 
 
@@ -65,25 +65,36 @@ def view(second=101.0, **changes):
     """By default the first canary is half-way up."""
     known = {
         "title": "upswing demo · triage · tiny · seed 7",
-        "second": second, "clock": "Tue 14:20", "speed": 600,
+        "second": second,
+        "clock": "Tue 14:20",
+        "speed": 600,
         "chapter": "The first better model goes out in steps.",
         "stages": stages(second),
         "earned": earned(second),
         "traffic": {"tiny": 50.0, FIRST: 50.0},
         "baseline": "tiny",
         "job": JobView("job-1", "completed", 100.0, 120, 120, 0.041, 0.71),
-        "proof": ProofView(FIRST, "pass", 200, 200, "better by 0.41 (0.29 to 0.53)"),
-        "canary": CanaryView(FIRST, "ramping", 50.0, (10, 25, 50, 100), "50 % has seen 21 of 40 rewards."),
+        "proof": ValidationView(FIRST, "pass", 200, 200, "better by 0.41 (0.29 to 0.53)"),
+        "canary": CanaryView(
+            FIRST, "ramping", 50.0, (10, 25, 50, 100), "50 % has seen 21 of 40 rewards."
+        ),
         "log": tuple(line for line in LOG if line.second <= second),
-    }  # fmt: skip
+    }
     return View(**{**known, **changes})
 
 
 def stages(second):
     counts = (1312, 1310, 1308, 1, 1, 1, 3)
     states = ("working", "working", "working", "done", "done", "done", "working")
-    notes = ("5 agents work", "last 0.2 s ago", "baseline of 1,000", "61 of 300 new",
-             "120 steps taken", "v1 passes", "50 % has seen 21 of 40 rewards")  # fmt: skip
+    notes = (
+        "5 agents work",
+        "last 0.2 s ago",
+        "baseline of 1,000",
+        "61 of 300 new",
+        "120 steps taken",
+        "v1 passes",
+        "50 % has seen 21 of 40 rewards",
+    )
     return tuple(
         Stage(name, state, count, note, seconds=second / (at + 1))
         for at, (name, state, count, note) in enumerate(
@@ -98,57 +109,100 @@ def early():
         Stage("agents", "working", 41, "5 agents work", 6.0),
         *(Stage(name) for name in NAMES[1:]),
     )
-    return view(9.0, stages=stages, traffic={"tiny": 100.0}, job=None, proof=None, canary=None,
-                chapter="Agents work on the base model.")  # fmt: skip
+    return view(
+        9.0,
+        stages=stages,
+        traffic={"tiny": 100.0},
+        job=None,
+        proof=None,
+        canary=None,
+        chapter="Agents work on the base model.",
+    )
 
 
 def training():
     job = JobView("job-1", "running", 41.7, 50, 120, 0.212, 0.44, "groups of 8, GRPO")
-    return view(47.0, traffic={"tiny": 100.0}, job=job, proof=None, canary=None,
-                chapter="The threshold is reached: a model trains on what the agents did.")  # fmt: skip
+    return view(
+        47.0,
+        traffic={"tiny": 100.0},
+        job=job,
+        proof=None,
+        canary=None,
+        chapter="The threshold is reached: a model trains on what the agents did.",
+    )
 
 
 def late():
-    """The sabotaged model is taken back."""
+    """The sabotaged model is rolled back."""
     return view(
-        290.0, traffic={SECOND: 100.0}, baseline=SECOND,
+        290.0,
+        traffic={SECOND: 100.0},
+        baseline=SECOND,
         chapter="The sabotaged model earned nothing, and the canary took it back.",
         canary=CanaryView(BAD, "rolled_back", 0.0, (10, 25, 50, 100), LOG[-1].sentence),
-    )  # fmt: skip
+    )
 
 
 def shares():
     return [
-        Share(0, {"tiny": 100}), Share(70, {"tiny": 90, FIRST: 10}), Share(82, {"tiny": 75, FIRST: 25}),
-        Share(95, {"tiny": 50, FIRST: 50}), Share(110, {FIRST: 100}), Share(190, {FIRST: 90, SECOND: 10}),
-        Share(205, {FIRST: 75, SECOND: 25}), Share(215, {FIRST: 50, SECOND: 50}), Share(230, {SECOND: 100}),
-        Share(262, {SECOND: 75, BAD: 25}), Share(275, {SECOND: 100}),
-    ]  # fmt: skip
+        Share(0, {"tiny": 100}),
+        Share(70, {"tiny": 90, FIRST: 10}),
+        Share(82, {"tiny": 75, FIRST: 25}),
+        Share(95, {"tiny": 50, FIRST: 50}),
+        Share(110, {FIRST: 100}),
+        Share(190, {FIRST: 90, SECOND: 10}),
+        Share(205, {FIRST: 75, SECOND: 25}),
+        Share(215, {FIRST: 50, SECOND: 50}),
+        Share(230, {SECOND: 100}),
+        Share(262, {SECOND: 75, BAD: 25}),
+        Share(275, {SECOND: 100}),
+    ]
 
 
 def summary(**changes):
     known = {
-        "world": "triage", "model": "tiny", "seed": 7,
-        "heldout_before": 0.312, "heldout_before_interval": (0.25, 0.376),
-        "heldout_after": 0.861, "heldout_after_interval": (0.81, 0.905), "heldout_tasks": 120,
-        "improved": True, "difference": 0.549, "difference_interval": (0.47, 0.631),
+        "world": "triage",
+        "model": "tiny",
+        "seed": 7,
+        "heldout_before": 0.312,
+        "heldout_before_interval": (0.25, 0.376),
+        "heldout_after": 0.861,
+        "heldout_after_interval": (0.81, 0.905),
+        "heldout_tasks": 120,
+        "improved": True,
+        "difference": 0.549,
+        "difference_interval": (0.47, 0.631),
         "measured": (
             HeldOut("tiny", 0.312, 0.25, 0.376, 120),
             HeldOut(FIRST, 0.742, 0.68, 0.8, 120),
             HeldOut(SECOND, 0.861, 0.81, 0.905, 120),
         ),
-        "rolled_back": (BAD,), "taken_back_seconds": 13.2, "seconds": 301.5,
-        "stages": {"start": 6.1, "agents": 24.9, "train": 27.0, "validate": 8.0, "canary": 40.2, "first_improved": 110.3},
+        "rolled_back": (BAD,),
+        "taken_back_seconds": 13.2,
+        "seconds": 301.5,
+        "stages": {
+            "start": 6.1,
+            "agents": 24.9,
+            "train": 27.0,
+            "validate": 8.0,
+            "canary": 40.2,
+            "first_improved": 110.3,
+        },
         "models": (
             ModelLine("tiny", None, "base", "It was there at the start."),
             ModelLine(FIRST, "tiny", "superseded", "agent-zero-rl-v2 took its place.", 0.41),
             ModelLine(SECOND, FIRST, "promoted", "It gets all traffic.", 0.12),
             ModelLine(BAD, SECOND, "rolled_back", LOG[-1].sentence),
         ),
-        "episodes": 1312, "peak_memory_gb": 1.84,
-        "files": {"data": "upswing-demo", "report": "upswing-demo/demo/report.html",
-                  "charts": "upswing-demo/demo/charts", "log": "upswing-demo/log"},
+        "episodes": 1312,
+        "peak_memory_gb": 1.84,
+        "files": {
+            "data": "upswing-demo",
+            "report": "upswing-demo/demo/report.html",
+            "charts": "upswing-demo/demo/charts",
+            "log": "upswing-demo/log",
+        },
         "decisions": LOG,
         "sentence": "The agents score 0.86 on held-out tasks, 0.31 before: better by 0.55 (0.47 to 0.63).",
-    }  # fmt: skip
+    }
     return Summary(**{**known, **changes})

@@ -10,10 +10,10 @@ import subprocess
 import pytest
 from tests.support import UPSWING, Client, Process, alive, cli, family, until
 
-from upswing.demo.slips import slip, truth
-from upswing.worlds.known import world_of
+from upswing.demo.slips import ground_truth_text, private_slip
+from upswing.worlds.known import make_world
 
-pytestmark = [pytest.mark.live, pytest.mark.learn]
+pytestmark = [pytest.mark.live, pytest.mark.learn, pytest.mark.slow]
 SEED = 11
 
 
@@ -25,11 +25,25 @@ class Demo:
         self.said = data.parent / "said.txt"
         with self.said.open("ab") as words:
             self.popen = subprocess.Popen(
-                [UPSWING, "demo", "--data", str(data), "--seed", str(SEED), "--cycles", "1",
-                 "--summary", str(self.summary), *options],
-                stdout=words, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                start_new_session=True, env=os.environ,
-            )  # fmt: skip
+                [
+                    UPSWING,
+                    "demo",
+                    "--data",
+                    str(data),
+                    "--seed",
+                    str(SEED),
+                    "--cycles",
+                    "1",
+                    "--summary",
+                    str(self.summary),
+                    *options,
+                ],
+                stdout=words,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                env=os.environ,
+            )
 
     def told(self):
         return self.said.read_text()
@@ -61,7 +75,7 @@ def demo(data, bases):
 
 async def test_the_demo_goes_on_after_a_stop_and_the_loop_after_the_demo(demo, data):
     first = demo()
-    await until(lambda: "There is enough to learn from" in first.told(), 300)  # fmt: skip
+    await until(lambda: "There is enough to learn from" in first.told(), 300)
     await until(lambda: [*data.glob("jobs/*/samples.jsonl")], 60, "no training text is written")
     children = family(first.popen.pid)
     os.kill(first.popen.pid, signal.SIGINT)
@@ -110,7 +124,9 @@ def the_rows_tell_the_story(rows, summary):
     verdicts = dict(rows("SELECT candidate, word FROM validations"))
     assert verdicts[model] == "pass"
     assert verdicts["sabotage-1"] == "fail"
-    assert {"canary", "begin", "set_weight", "promote", "abort", "roll_back"} <= rows.kinds("deploy")  # fmt: skip
+    assert {"canary", "begin", "set_weight", "promote", "abort", "roll_back"} <= rows.kinds(
+        "deploy"
+    )
     ((verified,),) = rows("SELECT COUNT(*) FROM scored WHERE verified IS NOT NULL")
     ((said,),) = rows("SELECT COUNT(*) FROM feedback")
     assert verified > 1000
@@ -121,20 +137,25 @@ def the_rows_tell_the_story(rows, summary):
     low, high = summary["heldout_after_interval"]
     assert low <= summary["heldout_after"] <= high
     assert summary["heldout_after"] > summary["heldout_before"] + 0.2
-    assert {"start", "agents", "train", "validate", "canary", "take_back", "first_improved"} <= set(summary["stages"])  # fmt: skip
-    held_out = {task.task_id for task in world_of("desk", SEED).held_out}
-    trained_on = {task for (task,) in rows(
-        "SELECT DISTINCT t.task_id FROM trained_on o JOIN trajectories t USING (trajectory_id)"
-    )}  # fmt: skip
+    assert {"start", "agents", "train", "validate", "canary", "take_back", "first_improved"} <= set(
+        summary["stages"]
+    )
+    held_out = {task.task_id for task in make_world("desk", SEED).held_out}
+    trained_on = {
+        task
+        for (task,) in rows(
+            "SELECT DISTINCT t.task_id FROM trained_on o JOIN trajectories t USING (trajectory_id)"
+        )
+    }
     assert trained_on
     assert not trained_on & held_out
 
 
 def the_training_text_tells_nothing(data):
     """What a job learns from is there while it runs: neither what was right nor what users let slip."""
-    tasks = [task.task_id for task in world_of("desk", SEED).training]
-    marks = [truth(task).split()[-1].encode() for task in tasks]
-    marks += [_private(task) for task in tasks if slip(task)]
+    tasks = [task.task_id for task in make_world("desk", SEED).training]
+    marks = [ground_truth_text(task).split()[-1].encode() for task in tasks]
+    marks += [_private(task) for task in tasks if private_slip(task)]
     assert [*data.glob("jobs/*/samples.jsonl")]
     for path in data.glob("jobs/*/*"):
         content = path.read_bytes() if path.is_file() else b""
@@ -142,14 +163,14 @@ def the_training_text_tells_nothing(data):
 
 
 def _private(task):
-    return slip(task).split()[-1].rpartition("=")[2].encode()
+    return private_slip(task).split()[-1].rpartition("=")[2].encode()
 
 
 def nothing_private_is_left(data, rows):
     """Whatever users let slip is nowhere; what was right is in the store, and in no training text."""
     done = {task for (task,) in rows("SELECT DISTINCT task_id FROM trajectories")}
-    slips = [_private(task) for task in done if slip(task)]
-    truths = [truth(task).split()[-1].encode() for task in done]
+    slips = [_private(task) for task in done if private_slip(task)]
+    truths = [ground_truth_text(task).split()[-1].encode() for task in done]
     assert len(slips) > 3
     bodies = b"".join(bytes(body) for (body,) in rows("SELECT body FROM trajectories"))
     assert any(mark in bodies for mark in truths)
@@ -182,8 +203,11 @@ async def goes_on_with_the_promoted_model(data, rows, summary):
         async with Client(running["gateway_url"], running["gateway_key"]) as agent:
 
             async def answered():
-                body = {"model": "upswing", "max_tokens": 4, "messages": [
-                    {"role": "user", "content": "answer yes or no"}]}  # fmt: skip
+                body = {
+                    "model": "upswing",
+                    "max_tokens": 4,
+                    "messages": [{"role": "user", "content": "answer yes or no"}],
+                }
                 status, answer = await agent("POST", "/v1/chat/completions", body)
                 return answer["model"] if status == 200 else None
 
@@ -194,9 +218,10 @@ async def goes_on_with_the_promoted_model(data, rows, summary):
             assert (await agent("GET", "/admin/models", key="wrong"))[0] == 401
         back = rows("SELECT decision_id FROM decisions WHERE kind = 'roll_back'")[0][0]
         for words, said in (
-            (("rollouts",), "rolled_back"), (("traffic",), model),
+            (("rollouts",), "rolled_back"),
+            (("traffic",), model),
             (("explain", back), "Today it would come out the same."),
-        ):  # fmt: skip
+        ):
             assert said in (await asyncio.to_thread(cli, *words, data=data)).stdout.decode()
     finally:
         process.destroy()

@@ -6,13 +6,13 @@ import pytest
 from tests.support import cli
 
 from upswing.config import read_settings
-from upswing.demo.ending import summarise
-from upswing.demo.heldout import Measured, better, told
-from upswing.demo.plan import SIZES, Plan, fast, keep, plan_of
-from upswing.demo.slips import Slips, slip, truth
-from upswing.deploy.policy import policy_of
+from upswing.demo.ending import summarise_demo
+from upswing.demo.heldout import Measured, held_out_interval, measured_improvement
+from upswing.demo.plan import SIZES, DemoPlan, accelerated_clock, load_plan, save_plan
+from upswing.demo.slips import Slips, ground_truth_text, private_slip
+from upswing.deploy.core.policy import deploy_policy_of
 from upswing.errors import Misuse
-from upswing.train.wish import check_knobs
+from upswing.train.core.request import check_recipe_settings
 from upswing.worlds.triage import Triage
 
 
@@ -23,56 +23,56 @@ def folder(tmp_path):
 
 
 def test_a_new_folder_gets_what_is_asked_for(folder):
-    assert plan_of(folder, None, None) == Plan("tiny", "desk", 0)
-    assert plan_of(folder, "smollm2", 7) == Plan("smollm2", "workshop", 7)
+    assert load_plan(folder, None, None) == DemoPlan("tiny", "desk", 0)
+    assert load_plan(folder, "smollm2", 7) == DemoPlan("smollm2", "workshop", 7)
 
 
 def test_what_was_begun_goes_on(folder):
-    keep(folder, Plan(seed=5))
-    assert plan_of(folder, None, None).seed == 5
-    assert plan_of(folder, "tiny", 5).seed == 5
+    save_plan(folder, DemoPlan(seed=5))
+    assert load_plan(folder, None, None).seed == 5
+    assert load_plan(folder, "tiny", 5).seed == 5
 
 
 @pytest.mark.parametrize(("model", "seed"), [("smollm2", None), (None, 6), (None, 0)])
 def test_another_plan_in_the_same_folder_is_refused(folder, model, seed):
-    keep(folder, Plan(seed=5))
+    save_plan(folder, DemoPlan(seed=5))
     with pytest.raises(Misuse, match="was made with"):
-        plan_of(folder, model, seed)
+        load_plan(folder, model, seed)
 
 
 def test_a_loop_of_one_s_own_is_left_alone(folder):
     (folder / "secrets.json").write_text("{}")
     with pytest.raises(Misuse, match="a loop of your own"):
-        plan_of(folder, None, None)
+        load_plan(folder, None, None)
 
 
 def test_a_plan_that_cannot_be_read_is_said_so(folder):
-    keep(folder, Plan())
+    save_plan(folder, DemoPlan())
     (folder / "demo" / "plan.json").write_text("{")
     with pytest.raises(Misuse, match="cannot be read"):
-        plan_of(folder, None, None)
+        load_plan(folder, None, None)
 
 
 @pytest.mark.parametrize("model", SIZES)
 def test_the_settings_are_the_loop_s(folder, model):
-    keep(folder, Plan(model=model, seed=3))
+    save_plan(folder, DemoPlan(model=model, seed=3))
     settings = read_settings(folder, {})
     assert settings.train.base_model == model
     assert settings.trigger.threshold == SIZES[model].threshold
-    check_knobs(settings.train.recipe)
-    policy = policy_of({}, settings.deploy)
+    check_recipe_settings(settings.train.recipe)
+    policy = deploy_policy_of({}, settings.deploy)
     assert not policy.boldness.blue_green
 
 
 def test_settings_that_somebody_changed_stay(folder):
     (folder / "upswing.toml").write_text("# mine\n")
-    keep(folder, Plan())
+    save_plan(folder, DemoPlan())
     assert (folder / "upswing.toml").read_text() == "# mine\n"
 
 
 def test_four_hours_take_twenty_four_seconds():
     ticks = iter([0.0, 24.0])
-    clock = fast(datetime(2026, 1, 5, tzinfo=UTC), lambda: next(ticks))
+    clock = accelerated_clock(datetime(2026, 1, 5, tzinfo=UTC), lambda: next(ticks))
     assert clock() == datetime(2026, 1, 5, 4, tzinfo=UTC)
 
 
@@ -82,34 +82,43 @@ def measured(model, score, tasks=60):
 
 def test_an_interval_holds_its_mean_and_stays_between_nought_and_one():
     for score in (0.0, 0.4, 1.0):
-        found = told(measured("tiny", score), 0)
+        found = held_out_interval(measured("tiny", score), 0)
         assert 0 <= found.low <= found.mean <= found.high <= 1
 
 
 def test_tasks_that_only_one_model_has_done_are_not_compared():
     before, after = measured("tiny", 0.2, 40), measured("new", 0.8, 60)
-    assert better(before, after, 0).tasks == 40
+    assert measured_improvement(before, after, 0).tasks == 40
 
 
 @pytest.mark.parametrize(("after", "improved"), [(0.8, True), (0.2, False), (0.1, False)])
 def test_a_run_that_did_not_help_says_so(after, improved):
-    summary = summarise(
-        Plan(), [measured("tiny", 0.2), measured("new", after)], models=(), rollouts=(),
-        validations=(), stages={}, seconds=1.0, episodes=1, taken_back=None, memory_gb=None,
-        files={}, log=(),
-    )  # fmt: skip
+    summary = summarise_demo(
+        DemoPlan(),
+        [measured("tiny", 0.2), measured("new", after)],
+        models=(),
+        rollouts=(),
+        validations=(),
+        stages={},
+        seconds=1.0,
+        episodes=1,
+        rollback_seconds=None,
+        memory_gb=None,
+        files={},
+        log=(),
+    )
     assert summary.improved == improved
     assert ("did not help" in summary.sentence) != improved
 
 
 def test_some_users_let_something_slip_at_the_beginning_only():
     world = Slips(Triage())
-    task = next(task for task in world.training if slip(task.task_id))
+    task = next(task for task in world.training if private_slip(task.task_id))
     state = world.reset(task)
-    assert world.observe(state).text.endswith(slip(task.task_id))
+    assert world.observe(state).text.endswith(private_slip(task.task_id))
     after = world.step(state, "refund")
-    assert slip(task.task_id) not in world.observe(after).text
-    assert world.outcome(after).truth == truth(task.task_id)
+    assert private_slip(task.task_id) not in world.observe(after).text
+    assert world.outcome(after).truth == ground_truth_text(task.task_id)
 
 
 @pytest.mark.parametrize(

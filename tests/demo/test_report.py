@@ -9,9 +9,9 @@ import pytest
 from tests.demo import pictured
 from tests.demo.pictured import BAD, FIRST, LOG, SECOND
 
-from upswing.demo.charts import charts
-from upswing.demo.record import Record, read, record
-from upswing.demo.report import Picture, report, write_report
+from upswing.demo.charts import draw_charts
+from upswing.demo.record import DemoHistory, join_starts, read_views
+from upswing.demo.report import Picture, report_html, write_report
 from upswing.demo.summary import ModelLine
 from upswing.demo.view import Line
 
@@ -65,8 +65,19 @@ def shares(second):
 def test_the_report_tells_the_result_its_reasons_and_how_to_go_on(run):
     page = Page(write_report(run, pictured.summary()).read_text())
     assert not page.open
-    for said in ("0.31", "0.86", "+0.55", "+0.47 to +0.63", "first improved", FIRST, SECOND, BAD,
-                 "13.2 seconds", "upswing up --data upswing-demo", "upswing explain ID"):  # fmt: skip
+    for said in (
+        "0.31",
+        "0.86",
+        "+0.55",
+        "+0.47 to +0.63",
+        "first improved",
+        FIRST,
+        SECOND,
+        BAD,
+        "13.2 seconds",
+        "upswing up --data upswing-demo",
+        "upswing explain ID",
+    ):
         assert said in page.text, said
     for line in LOG:
         assert line.sentence in page.text
@@ -92,11 +103,16 @@ def test_the_report_loads_nothing_from_anywhere(run):
 def test_no_text_of_a_run_becomes_markup():
     nasty = "</code><script>alert('x')</script><img src=x onerror=y>"
     summary = pictured.summary(
-        sentence=nasty, world=nasty, model=nasty, rolled_back=(nasty,), files={"data": nasty, nasty: nasty},
-        models=(ModelLine(nasty, nasty, nasty, nasty),), stages={nasty: 1.0},
+        sentence=nasty,
+        world=nasty,
+        model=nasty,
+        rolled_back=(nasty,),
+        files={"data": nasty, nasty: nasty},
+        models=(ModelLine(nasty, nasty, nasty, nasty),),
+        stages={nasty: 1.0},
         decisions=(Line(1, nasty, nasty, nasty, nasty),),
-    )  # fmt: skip
-    page = Page(report(summary, Record(), [Picture('"><b>', PNG)]))
+    )
+    page = Page(report_html(summary, DemoHistory(), [Picture('"><b>', PNG)]))
     assert not page.open
     assert "script" not in {tag for tag, _ in page.elements}
     assert not any("onerror" in attributes for _, attributes in page.elements)
@@ -106,27 +122,36 @@ def test_no_text_of_a_run_becomes_markup():
 
 def test_a_run_without_success_says_so():
     summary = pictured.summary(
-        improved=False, difference=-0.02, difference_interval=(-0.1, 0.06), rolled_back=(),
-        taken_back_seconds=None, stages={}, sentence="Training did not help.",
-    )  # fmt: skip
-    text = report(summary, Record())
+        improved=False,
+        difference=-0.02,
+        difference_interval=(-0.1, 0.06),
+        rolled_back=(),
+        taken_back_seconds=None,
+        stages={},
+        sentence="Training did not help.",
+    )
+    text = report_html(summary, DemoHistory())
     assert "Training did not help." in text
     assert '<b class="bad">−0.02</b>' in text
-    assert "No model was taken back." in text
+    assert "No model was rolled back." in text
 
 
 def test_a_run_that_was_stopped_and_went_on_is_one_story(run):
-    told = record(read(run / "views.jsonl"))
+    told = join_starts(read_views(run / "views.jsonl"))
     assert told.seconds == pytest.approx(100 + 298)
     assert told.log[-1].second == pytest.approx(100 + 275)
     assert {each.model_id for each in told.scored} == {"tiny", FIRST, SECOND, BAD}
     assert max(each.second for each in told.scored) > 300
-    assert [each.traffic for each in told.shares][-3:] == [{SECOND: 100}, {SECOND: 75, BAD: 25}, {SECOND: 100}]  # fmt: skip
+    assert [each.traffic for each in told.shares][-3:] == [
+        {SECOND: 100},
+        {SECOND: 75, BAD: 25},
+        {SECOND: 100},
+    ]
 
 
 def test_charts_are_drawn_for_light_and_dark_pages(tmp_path):
-    told = Record(tuple(pictured.scored()), tuple(pictured.shares()), LOG, 300.0)
-    made = charts(tmp_path, pictured.summary(), told)
+    told = DemoHistory(tuple(pictured.scored()), tuple(pictured.shares()), LOG, 300.0)
+    made = draw_charts(tmp_path, pictured.summary(), told)
     assert [path.name for path in made] == ["scores.png", "heldout.png", "traffic.png"]
     for path in made:
         light, dark = (path.read_bytes(), path.with_stem(f"{path.stem}-dark").read_bytes())
@@ -136,17 +161,21 @@ def test_charts_are_drawn_for_light_and_dark_pages(tmp_path):
 
 
 def test_charts_of_nothing_are_drawn_too(tmp_path):
-    made = charts(tmp_path, pictured.summary(measured=(), rolled_back=("$x_{", "模型")), Record())
+    made = draw_charts(
+        tmp_path, pictured.summary(measured=(), rolled_back=("$x_{", "模型")), DemoHistory()
+    )
     assert all(path.read_bytes().startswith(PNG) for path in made)
 
 
 def test_charts_take_any_name(tmp_path):
     nasty = "$\\frac{模型\x00"
-    told = Record(
+    told = DemoHistory(
         tuple(msgspec.structs.replace(each, model_id=nasty) for each in pictured.scored(40.0)),
-        (msgspec.structs.replace(pictured.shares()[0], traffic={nasty: 100.0}),), LOG, 300.0,
-    )  # fmt: skip
-    assert len(charts(tmp_path, pictured.summary(), told)) == 3
+        (msgspec.structs.replace(pictured.shares()[0], traffic={nasty: 100.0}),),
+        LOG,
+        300.0,
+    )
+    assert len(draw_charts(tmp_path, pictured.summary(), told)) == 3
 
 
 def test_the_screenshots_show_the_most_telling_view(run, tmp_path, capsys):
@@ -155,4 +184,4 @@ def test_the_screenshots_show_the_most_telling_view(run, tmp_path, capsys):
     script["main"]([str(run.parent), "--out", str(tmp_path / "images"), "--size", "80x24"])
     assert (tmp_path / "images" / "demo-screen.png").read_bytes().startswith(PNG)
     assert "demo-report.png" in capsys.readouterr().out
-    assert script["chosen"](read(run / "views.jsonl"), None).traffic == {SECOND: 75, BAD: 25}
+    assert script["chosen"](read_views(run / "views.jsonl"), None).traffic == {SECOND: 75, BAD: 25}

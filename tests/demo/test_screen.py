@@ -12,13 +12,18 @@ from rich.console import Console
 from tests.demo import pictured
 from tests.demo.pictured import BAD, FIRST, NAMES, SECOND
 
-from upswing.demo.bars import stacked, trace
-from upswing.demo.lines import EVERY, Lines, ending
-from upswing.demo.screen import Screen, onlooker, picture
-from upswing.demo.view import CanaryView, Earned, JobView, Line, ProofView, Stage, View
+from upswing.demo.bars import draw_trace, stack_widths
+from upswing.demo.lines import EVERY, PlainOutput, result_lines
+from upswing.demo.screen import Screen, make_output, render_screen
+from upswing.demo.view import CanaryView, JobView, Line, ModelScores, Stage, ValidationView, View
 
 SIZES = [(80, 24), (100, 30), (120, 36), (160, 45), (200, 60)]
-MOMENTS = {"early": pictured.early, "training": pictured.training, "ramp": pictured.view, "late": pictured.late}  # fmt: skip
+MOMENTS = {
+    "early": pictured.early,
+    "training": pictured.training,
+    "ramp": pictured.view,
+    "late": pictured.late,
+}
 
 
 class Terminal(io.StringIO):
@@ -34,7 +39,7 @@ def drawn(view, size, **options):
     """The lines that a terminal of this size shows."""
     out = io.StringIO()
     console = Console(file=out, width=size[0], height=size[1], **options)
-    console.print(picture(view, *size))
+    console.print(render_screen(view, *size))
     return out.getvalue().splitlines()
 
 
@@ -53,22 +58,59 @@ words = some.text(max_size=90)
 numbers = some.floats() | some.floats(0, 1)
 views = some.builds(
     View,
-    title=words, second=some.floats(0, 1e5), clock=some.text(max_size=12), speed=some.integers(1, 9999),
+    title=words,
+    second=some.floats(0, 1e5),
+    clock=some.text(max_size=12),
+    speed=some.integers(1, 9999),
     chapter=words,
-    stages=some.lists(some.builds(
-        Stage, name=some.sampled_from(NAMES), state=some.sampled_from(["waiting", "working", "done", "refused"]),
-        count=some.integers(0, 10**7), note=words, seconds=some.none() | some.floats(0, 1e4),
-    ), max_size=8).map(tuple),
-    earned=some.lists(some.builds(
-        Earned, model_id=words, points=some.lists(some.tuples(numbers, numbers), max_size=20).map(tuple),
-        mean=some.floats(0, 1), count=some.integers(0, 10**5),
-    ), max_size=12, unique_by=lambda each: each.model_id).map(tuple),
+    stages=some.lists(
+        some.builds(
+            Stage,
+            name=some.sampled_from(NAMES),
+            state=some.sampled_from(["waiting", "working", "done", "refused"]),
+            count=some.integers(0, 10**7),
+            note=words,
+            seconds=some.none() | some.floats(0, 1e4),
+        ),
+        max_size=8,
+    ).map(tuple),
+    earned=some.lists(
+        some.builds(
+            ModelScores,
+            model_id=words,
+            points=some.lists(some.tuples(numbers, numbers), max_size=20).map(tuple),
+            mean=some.floats(0, 1),
+            count=some.integers(0, 10**5),
+        ),
+        max_size=12,
+        unique_by=lambda each: each.model_id,
+    ).map(tuple),
     traffic=some.dictionaries(words, some.floats(0, 100), max_size=5),
-    job=some.none() | some.builds(JobView, job_id=words, status=words, percent=numbers, doing=words, loss=numbers),
-    proof=some.none() | some.builds(ProofView, model_id=words, verdict=words, done=some.integers(0, 900), of=some.integers(0, 900), sentence=words),
-    canary=some.none() | some.builds(CanaryView, model_id=words, state=words, percent=some.floats(0, 100), steps=some.just((5, 10, 25, 50, 100)), sentence=words),
-    log=some.lists(some.builds(Line, second=some.floats(0, 1e5), stage=words, kind=words, sentence=words), max_size=9).map(tuple),
-)  # fmt: skip
+    job=some.none()
+    | some.builds(JobView, job_id=words, status=words, percent=numbers, doing=words, loss=numbers),
+    proof=some.none()
+    | some.builds(
+        ValidationView,
+        model_id=words,
+        verdict=words,
+        done=some.integers(0, 900),
+        of=some.integers(0, 900),
+        sentence=words,
+    ),
+    canary=some.none()
+    | some.builds(
+        CanaryView,
+        model_id=words,
+        state=words,
+        percent=some.floats(0, 100),
+        steps=some.just((5, 10, 25, 50, 100)),
+        sentence=words,
+    ),
+    log=some.lists(
+        some.builds(Line, second=some.floats(0, 1e5), stage=words, kind=words, sentence=words),
+        max_size=9,
+    ).map(tuple),
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -84,8 +126,21 @@ def test_no_view_breaks_the_picture(view, width, height):
 def test_everything_that_is_promised_is_on_the_picture(size):
     text = "\n".join(drawn(pictured.view(), size))
     assert all(name in text for name in NAMES)
-    for said in ("1,312", "1:41", "Tue 14:20", "×600", "tiny", FIRST, "0.31", "0.74", "step 120/120",
-                 "200/200", "●50", "ramping", "From 25 % to 50 %"):  # fmt: skip
+    for said in (
+        "1,312",
+        "1:41",
+        "Tue 14:20",
+        "×600",
+        "tiny",
+        FIRST,
+        "0.31",
+        "0.74",
+        "step 120/120",
+        "200/200",
+        "●50",
+        "ramping",
+        "From 25 % to 50 %",
+    ):
         assert said in text, said
 
 
@@ -125,7 +180,7 @@ def test_a_canary_that_was_taken_back_stands_on_no_step():
 def test_sixteen_colours_are_enough():
     out = io.StringIO()
     console = Console(file=out, width=100, height=30, force_terminal=True, color_system="truecolor")
-    console.print(picture(pictured.late(), 100, 30))
+    console.print(render_screen(pictured.late(), 100, 30))
     assert "\x1b[38;" not in out.getvalue()
     assert ";38;" not in out.getvalue()
     assert "\x1b[1;31m" in out.getvalue()
@@ -136,14 +191,14 @@ def test_sixteen_colours_are_enough():
 
 @given(some.lists(some.floats(0, 100), max_size=6), some.integers(6, 80))
 def test_a_stack_fills_its_width_and_hides_nobody(shares, width):
-    cells = stacked(shares, width)
+    cells = stack_widths(shares, width)
     assert sum(cells) == (width if any(shares) else 0)
     assert all((count > 0) == (share > 0) for count, share in zip(cells, shares, strict=True))
 
 
 def test_a_trace_skips_what_is_no_number_and_shows_a_zero():
     points = [(2.0, math.nan), (4.0, 0.0), (6.0, math.inf), (8.0, 1.0)]
-    assert trace(points, 8, (4, 1)) == [" ▁ █"]
+    assert draw_trace(points, 8, (4, 1)) == [" ▁ █"]
 
 
 # ── the terminal ─────────────────────────────────────────────────────────────────────────────
@@ -187,10 +242,10 @@ def test_closing_twice_is_closing_once(terminal):
 
 
 def test_a_terminal_that_cannot_draw_gets_lines(terminal, monkeypatch):
-    assert isinstance(onlooker(terminal), Screen)
-    assert isinstance(onlooker(io.StringIO()), Lines)
+    assert isinstance(make_output(terminal), Screen)
+    assert isinstance(make_output(io.StringIO()), PlainOutput)
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(onlooker(terminal), Lines)
+    assert isinstance(make_output(terminal), PlainOutput)
 
 
 # ── plain lines ──────────────────────────────────────────────────────────────────────────────
@@ -198,7 +253,7 @@ def test_a_terminal_that_cannot_draw_gets_lines(terminal, monkeypatch):
 
 def told(*views):
     out = io.StringIO()
-    with Lines(out) as lines:
+    with PlainOutput(out) as lines:
         for view in views:
             lines.show(view)
     return out.getvalue().splitlines()
@@ -217,7 +272,7 @@ def test_there_is_a_line_every_five_seconds_even_when_nothing_happens():
     quiet = [pictured.early()]
     quiet += [pictured.view(9 + half / 2, **_of(quiet[0])) for half in range(1, 120)]
     out, times = io.StringIO(), []
-    lines = Lines(out)
+    lines = PlainOutput(out)
     for view in quiet:
         before = out.tell()
         lines.show(view)
@@ -245,17 +300,30 @@ def test_a_chapter_that_the_log_tells_of_is_not_told_twice():
 def test_lines_have_no_control_codes_and_bow_to_the_encoding():
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding="ascii")
-    Lines(out).show(pictured.view(log=(Line(1, "deploy", "hold", "\x1b[31m50 % → 100 %\nnow"),)))
+    PlainOutput(out).show(
+        pictured.view(log=(Line(1, "deploy", "hold", "\x1b[31m50 % → 100 %\nnow"),))
+    )
     written = raw.getvalue().decode("ascii")
     assert "deploy hold:  [31m50 % ? 100 % now" in written
     assert "\x1b" not in written
 
 
 def test_the_ending_tells_the_result_and_where_things_are():
-    text = "\n".join(ending(pictured.summary()))
-    for said in ("0.312", "0.861", "+0.549", "(+0.470 to +0.631)", BAD, "upswing-demo/demo/report.html", "first_improved"):  # fmt: skip
+    text = "\n".join(result_lines(pictured.summary()))
+    for said in (
+        "0.312",
+        "0.861",
+        "+0.549",
+        "(+0.470 to +0.631)",
+        BAD,
+        "upswing-demo/demo/report.html",
+        "first_improved",
+    ):
         assert said in text, said
 
 
 def _of(view):
-    return {name: getattr(view, name) for name in ("stages", "earned", "traffic", "job", "proof", "canary", "log", "chapter")}  # fmt: skip
+    return {
+        name: getattr(view, name)
+        for name in ("stages", "earned", "traffic", "job", "proof", "canary", "log", "chapter")
+    }

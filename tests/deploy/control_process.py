@@ -17,16 +17,17 @@ from tests.deploy.controlling import BASE, report
 from tests.deploy.scoring import scored
 from tests.support import until
 
-from upswing.adapters.memory import MemoryServing
-from upswing.adapters.nats.bus import Bus
-from upswing.adapters.nats.plans import PlanBoard
-from upswing.adapters.sql.rollouts import Rollouts
-from upswing.adapters.sql.store import open_store
+from upswing.app.loop import now
 from upswing.contracts.traffic import Counts
-from upswing.deploy.ledger_service import World
-from upswing.deploy.policy import DeployPolicy
-from upswing.deploy.service import Controller
-from upswing.runtime import now
+from upswing.deploy.candidates import CandidateChecks
+from upswing.deploy.controller import Controller
+from upswing.deploy.core.policy import DeployPolicy
+from upswing.deploy.environment import DeployEnvironment
+from upswing.deploy.in_memory import MemoryServing
+from upswing.deploy.plan_board import PlanBoard
+from upswing.deploy.repository import RolloutRepository
+from upswing.infra.nats.bus import Bus
+from upswing.infra.sql.store import open_store
 
 
 def hurried(setup):
@@ -63,9 +64,11 @@ async def main(setup):
     bus = await Bus.connect(setup["nats"])
     board = PlanBoard(bus)
     await board.prepare()
-    world = World(Rollouts(store.database), board, MemoryServing(), hurried(setup), now, uuid4)
+    env = DeployEnvironment(
+        RolloutRepository(store.database), board, MemoryServing(), hurried(setup), now, uuid4
+    )
     policy = DeployPolicy(samples=setup.get("samples", 1.0))
-    controller = Controller(world, prove, policy, base=BASE, holder=str(uuid4()))
+    controller = Controller(env, CandidateChecks(prove), policy, base=BASE, holder=str(uuid4()))
     async with asyncio.TaskGroup() as group:
         group.create_task(controller.run())
         await until(lambda: controller.leading, 60)

@@ -6,18 +6,20 @@ from types import SimpleNamespace
 from uuid import UUID
 
 import msgspec
+from tests.faulty import Faulty
 
-from upswing.adapters.memory import MemoryBoard, MemoryRollouts, MemoryServing
 from upswing.contracts import ModelDeployed, decode
 from upswing.contracts.model import ValidationResults
 from upswing.contracts.traffic import Counts, read_plan
-from upswing.contracts.validation import Interval, SuiteReport, ValidationReport
-from upswing.deploy.ledger_service import World
-from upswing.deploy.policy import DeployPolicy
-from upswing.deploy.service import Controller
-from upswing.deploy.standing import decoded
-from upswing.ports import ModelRow
-from upswing.ports_rollout import SeenReward
+from upswing.contracts.validation import DifferenceInterval, SuiteReport, ValidationReport
+from upswing.deploy.candidates import CandidateChecks
+from upswing.deploy.controller import Controller
+from upswing.deploy.core.deployment_state import decode_rollout
+from upswing.deploy.core.policy import DeployPolicy
+from upswing.deploy.core.rows import ObservedReward
+from upswing.deploy.environment import DeployEnvironment, DeployTimeouts
+from upswing.deploy.in_memory import MemoryBoard, MemoryRollouts, MemoryServing
+from upswing.records import ModelRow
 
 START = datetime(2026, 1, 5, 12, tzinfo=UTC)
 BASE = "tiny"
@@ -31,17 +33,38 @@ PASSED = ValidationResults(
 
 def model(version, state="trained", **changes):
     fields = {
-        "version": version, "model_id": f"agent-zero-rl-v{version}", "job_id": f"job-{version}",
-        "base_model": BASE, "parent": None, "snapshot": "s", "path": f"/models/{version}/final",
-        "card": "", "state": state, "samples": 100, "final_reward": 0.7, "baseline_reward": None,
-        "created": START, "deployed": None,
-    }  # fmt: skip
+        "version": version,
+        "model_id": f"agent-zero-rl-v{version}",
+        "job_id": f"job-{version}",
+        "base_model": BASE,
+        "parent": None,
+        "snapshot": "s",
+        "path": f"/models/{version}/final",
+        "card": "",
+        "state": state,
+        "samples": 100,
+        "final_reward": 0.7,
+        "baseline_reward": None,
+        "created": START,
+        "deployed": None,
+    }
     return ModelRow(**fields | changes)
 
 
 OWN = SuiteReport(
-    "production", "benchmark", True, "pass", "", 0.9, 0.8, Interval(0.1, -0.2, 0.4, 9), 9, 9, {}, own=True
-)  # fmt: skip
+    "production",
+    "benchmark",
+    True,
+    "pass",
+    "",
+    0.9,
+    0.8,
+    DifferenceInterval(0.1, -0.2, 0.4, 9),
+    9,
+    9,
+    {},
+    own=True,
+)
 
 
 def report(candidate, current, improvement=0.08, word="pass", lower=None, suites=()):
@@ -49,11 +72,22 @@ def report(candidate, current, improvement=0.08, word="pass", lower=None, suites
     shows = improvement is not None and improvement > 0
     lower = (improvement / 2 if shows else None) if lower is None else lower
     return ValidationReport(
-        run_id=f"val-{candidate}", candidate=candidate, current=current, word=word,
-        reasons=("So it is.",), improvement=Interval(improvement, lower, None, 40), safety=None,
-        suites=suites, fallen=(), results=PASSED, started=START, ended=START, seed=0, seeds=(0,),
+        run_id=f"val-{candidate}",
+        candidate=candidate,
+        current=current,
+        verdict=word,
+        reasons=("So it is.",),
+        improvement=DifferenceInterval(improvement, lower, None, 40),
+        safety=None,
+        suites=suites,
+        fallen=(),
+        results=PASSED,
+        started=START,
+        ended=START,
+        seed=0,
+        seeds=(0,),
         judge=None,
-    )  # fmt: skip
+    )
 
 
 class Ground:
@@ -63,7 +97,9 @@ class Ground:
         self.chance = random.Random(seed)
         self.now = self.wall = START
         """The clock of ramps, which runs fast, and the wall's."""
-        self.store, self.board, self.serving = MemoryRollouts(), MemoryBoard(), MemoryServing()
+        self.store, self.board = Faulty(MemoryRollouts()), Faulty(MemoryBoard())
+        self.serving = Faulty(MemoryServing())
+        self.timeouts = DeployTimeouts()
         # Most stories are about one model at a time: those about a holdback ask for it.
         self.policy = msgspec.convert({"holdback": 0.0} | policy, DeployPolicy)
         self.improvement, self.word = 0.08, "pass"
@@ -77,6 +113,8 @@ class Ground:
         """What training estimated from logged episodes."""
         self.proved = []
         self.trouble = None
+        self.meanwhile = lambda: None
+        """What happens while a model is validated."""
         self.reward = {}
         """Model → its mean reward; 0.6 for the others."""
         self.errors = {}
@@ -90,6 +128,7 @@ class Ground:
         self.proved.append((candidate, current))
         if self.trouble:
             raise self.trouble
+        self.meanwhile()
         return report(candidate, current, self.improvement, self.word, self.lower, self.suites)
 
     async def unchanged(self, row):
@@ -99,13 +138,22 @@ class Ground:
         return self.estimated
 
     def controller(self, holder="one"):
-        world = World(
-            self.store, self.board, self.serving, lambda: self.now, lambda: self.wall, self.new_id
+        env = DeployEnvironment(
+            self.store,
+            self.board,
+            self.serving,
+            lambda: self.now,
+            lambda: self.wall,
+            self.new_id,
+            timeouts=self.timeouts,
         )
         return Controller(
-            world, self.prove, self.policy, base=BASE, holder=holder, unchanged=self.unchanged,
-            logged=self.logged,
-        )  # fmt: skip
+            env,
+            CandidateChecks(self.prove, self.unchanged, self.logged),
+            self.policy,
+            base=BASE,
+            holder=holder,
+        )
 
     async def started(self, **options):
         made = self.controller(**options)
@@ -153,7 +201,7 @@ class Ground:
             tally[name] = Counts(counts.requests + 1, counts.errors + failed, 0, 0.0)
             value = self.chance.gauss(self.reward.get(name, 0.6), sd)
             step = f"holdback:{plan.holdback.share:g}" if plan.holdback else ""
-            self.store.rewards.append(SeenReward(seq, name, plan.rollout, value, step))
+            self.store.rewards.append(ObservedReward(seq, name, plan.rollout, value, step))
 
     async def pass_time(self, controller, spent, per_look=80):
         """Looks every five minutes, with traffic in between; the lease is renewed meanwhile."""
@@ -170,7 +218,7 @@ class Ground:
 
     def rollout(self, model_id):
         found = [row for row in self.store.rollouts.values() if row.model_id == model_id]
-        return decoded(found[-1])
+        return decode_rollout(found[-1])
 
     def state(self, model_id):
         return self.store.registry[model_id].state
@@ -180,11 +228,14 @@ class Ground:
         told = [decode(ModelDeployed, body) for body in self.store.messages]
         return [
             SimpleNamespace(
-                model=each.model_info.model_id, event=each.metadata["event"],
-                share=each.deployment_config.traffic_percentage, about=each.metadata, whole=each,
+                model=each.model_info.model_id,
+                event=each.metadata["event"],
+                share=each.deployment_config.traffic_percentage,
+                about=each.metadata,
+                whole=each,
             )
             for each in told
-        ]  # fmt: skip
+        ]
 
     @property
     def kinds(self):

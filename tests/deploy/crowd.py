@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from upswing.deploy import rewards as module
-from upswing.deploy.limits import Limits
-from upswing.deploy.suspicion import FIRST, MOST, SPREAD
+from upswing.deploy.core import rewards as module
+from upswing.deploy.core.limits import RolloutLimits
+from upswing.deploy.core.sequential_test import FIRST, MOST, SPREAD
 
 
 class Suspicions:
@@ -244,7 +244,7 @@ def simulate(
     `errors` and `beside` are the error shares of candidate and baseline, `complaints` likewise.
     Answers: candidate requests at the first alarm of each kind and at the first proof (inf: never).
     """
-    limits, rng, total = limits or Limits(), np.random.default_rng(seed), runs * len(worlds)
+    limits, rng, total = limits or RolloutLimits(), np.random.default_rng(seed), runs * len(worlds)
     error_shares = np.array([more.get("beside", 0.01), more.get("errors", 0.01)])
     rates = np.array([more.get("complaints_beside", 0.05), more.get("complaints", 0.05)])
     tests = {

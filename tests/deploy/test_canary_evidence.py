@@ -9,21 +9,27 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from upswing.deploy.complaints import ComplaintEvidence
-from upswing.deploy.errors import ErrorEvidence, Tally
-from upswing.deploy.evidence import begin, decode, encode
-from upswing.deploy.health import figures, judge
-from upswing.deploy.limits import Limits
-from upswing.deploy.rewards import RewardEvidence
-from upswing.deploy.suspicion import MOST, Suspicion, fresh_wealth
+from upswing.deploy.core.complaints import ComplaintEvidence
+from upswing.deploy.core.error_rate import ErrorEvidence, RequestCounts
+from upswing.deploy.core.evidence import begin_evidence, decode, encode
+from upswing.deploy.core.health import canary_figures, judge_health
+from upswing.deploy.core.limits import RolloutLimits
+from upswing.deploy.core.rewards import RewardEvidence
+from upswing.deploy.core.sequential_test import MOST, SequentialTest, fresh_wealth
 
-LIMITS = Limits()
+LIMITS = RolloutLimits()
 ODD = st.floats() | st.none() | st.sampled_from([0.0, 1.0, -5.0, 40.0, 1e308])
 rewards = st.lists(st.tuples(ODD, st.booleans()), max_size=120)
 tallies = st.lists(
-    st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.integers(0, 9), st.integers(0, 40), st.integers(0, 9)),
+    st.tuples(
+        st.sampled_from("ab"),
+        st.integers(0, 9),
+        st.integers(0, 9),
+        st.integers(0, 40),
+        st.integers(0, 9),
+    ),
     max_size=30,
-)  # fmt: skip
+)
 complaints = st.lists(st.tuples(st.booleans(), st.floats()), max_size=40)
 
 
@@ -39,7 +45,7 @@ def cumulative(stream):
         n, e, m, f = more[0], min(more[0], more[1]), more[2], min(more[2], more[3])
         totals[name] = [x + y for x, y in zip(totals[name], (n, e, m, f), strict=True)]
         n, e, m, f = totals[name]
-        yield name, Tally(n, e), Tally(m, f)
+        yield name, RequestCounts(n, e), RequestCounts(m, f)
 
 
 def feed_tallies(evidence, stream):
@@ -53,7 +59,7 @@ def feed_complaints(evidence, stream, start=0):
 
 
 def fed(some_rewards, some_tallies, some_complaints):
-    evidence = begin(LIMITS)
+    evidence = begin_evidence(LIMITS)
     feed_rewards(evidence, some_rewards)
     feed_tallies(evidence, cumulative(some_tallies))
     feed_complaints(evidence, some_complaints)
@@ -117,12 +123,12 @@ def errors_on_average(shape, share, beside):
     for outcome in product((0, 1), repeat=len(arms)):
         evidence, weight, failures = ErrorEvidence(), 1.0, iter(outcome)
         for told in shape:
-            sides = [Tally(), Tally()]
+            sides = [RequestCounts(), RequestCounts()]
             for arm in (0, 1) if told == 2 else (told,):
                 failed = next(failures)
                 chance = beside if arm else share
                 weight *= chance if failed else 1 - chance
-                sides[arm] = Tally(1, failed)
+                sides[arm] = RequestCounts(1, failed)
             evidence.add(*sides)
         above_limit += weight * evidence.above_limit.wealth
         above_baseline += weight * evidence.above_baseline.wealth
@@ -173,7 +179,7 @@ def test_no_more_than_one_is_ever_put_in(turns):
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=50))
 def test_wealth_stays_a_number(growths):
-    suspicion = Suspicion()
+    suspicion = SequentialTest()
     for growth in growths:
         suspicion.bet(growth)
         assert 0 <= suspicion.wealth <= MOST
@@ -184,11 +190,13 @@ def test_wealth_stays_a_number(growths):
 
 
 @given(rewards, tallies, complaints, st.data())
-def test_a_restart_at_any_moment_changes_nothing_later(some_rewards, some_tallies, some_complaints, data):  # fmt: skip
+def test_a_restart_at_any_moment_changes_nothing_later(
+    some_rewards, some_tallies, some_complaints, data
+):
     straight = fed(some_rewards, some_tallies, some_complaints)
     told = list(cumulative(some_tallies))
     cuts = [data.draw(st.integers(0, len(each))) for each in (some_rewards, told, some_complaints)]
-    stopped = begin(LIMITS)
+    stopped = begin_evidence(LIMITS)
     feed_rewards(stopped, some_rewards[: cuts[0]])
     feed_tallies(stopped, told[: cuts[1]])
     feed_complaints(stopped, some_complaints[: cuts[2]])
@@ -197,12 +205,14 @@ def test_a_restart_at_any_moment_changes_nothing_later(some_rewards, some_tallie
     feed_tallies(stopped, told[cuts[1] :])
     feed_complaints(stopped, some_complaints[cuts[2] :], cuts[2])
     assert stopped == straight
-    assert judge(stopped, LIMITS) == judge(straight, LIMITS)
+    assert judge_health(stopped, LIMITS) == judge_health(straight, LIMITS)
 
 
 @given(rewards, tallies, complaints, st.randoms())
-def test_the_order_of_unrelated_updates_does_not_matter(some_rewards, some_tallies, some_complaints, rng):  # fmt: skip
-    mixed = begin(LIMITS)
+def test_the_order_of_unrelated_updates_does_not_matter(
+    some_rewards, some_tallies, some_complaints, rng
+):
+    mixed = begin_evidence(LIMITS)
     updates = {
         "r": iter([(seq, *told) for seq, told in enumerate(some_rewards, 1)]),
         "t": iter(list(cumulative(some_tallies))),
@@ -243,7 +253,7 @@ def test_every_number_stays_finite_whatever_comes(some_rewards, some_tallies, so
         return isinstance(value, str) or math.isfinite(value)
 
     assert walk(msgspec.to_builtins(evidence))
-    assert figures(evidence, LIMITS).lower <= figures(evidence, LIMITS).upper
+    assert canary_figures(evidence, LIMITS).lower <= canary_figures(evidence, LIMITS).upper
 
 
 # --- single rules --------------------------------------------------------------------------------
@@ -258,7 +268,7 @@ def test_only_the_first_revision_of_a_trajectory_counts():
 
 
 def test_what_came_before_the_rollout_does_not_count():
-    evidence = begin(LIMITS, reward_seq=100, complaint_seq=50)
+    evidence = begin_evidence(LIMITS, reward_seq=100, complaint_seq=50)
     assert not evidence.rewards.observe(100, 0.5, candidate=True)
     assert not evidence.complaints.observe(50, candidate=True, share=0.1)
     assert evidence.rewards.observe(101, 0.5, candidate=True)
@@ -273,19 +283,19 @@ def test_a_reward_outside_its_range_counts_as_the_nearest_end():
     assert inside == outside
 
 
-@pytest.mark.parametrize("tally", [Tally(5, 6), Tally(-1, 0), Tally(3, -1)])
+@pytest.mark.parametrize("tally", [RequestCounts(5, 6), RequestCounts(-1, 0), RequestCounts(3, -1)])
 def test_a_tally_that_cannot_be_is_passed_over(tally):
     evidence = ErrorEvidence()
-    assert not evidence.count("g", tally, Tally(10, 1))
-    assert not evidence.count("g", Tally(10, 1), tally)
+    assert not evidence.count("g", tally, RequestCounts(10, 1))
+    assert not evidence.count("g", RequestCounts(10, 1), tally)
     assert evidence == ErrorEvidence()
 
 
 def test_an_older_tally_after_a_newer_changes_nothing():
     evidence = ErrorEvidence()
-    assert evidence.count("g", Tally(10, 1), Tally(90, 2))
-    assert not evidence.count("g", Tally(8, 0), Tally(80, 2))
-    assert (evidence.candidate, evidence.baseline) == (Tally(10, 1), Tally(90, 2))
+    assert evidence.count("g", RequestCounts(10, 1), RequestCounts(90, 2))
+    assert not evidence.count("g", RequestCounts(8, 0), RequestCounts(80, 2))
+    assert (evidence.candidate, evidence.baseline) == (RequestCounts(10, 1), RequestCounts(90, 2))
 
 
 def test_a_changing_share_in_a_changing_world_does_not_look_like_a_difference():
@@ -300,7 +310,7 @@ def test_a_changing_share_in_a_changing_world_does_not_look_like_a_difference():
     means = {arm: sum(told) / len(told) for arm, told in plain.items()}
     assert means[True] - means[False] < -0.08
     assert abs(evidence.difference) < 0.02
-    assert not evidence.worse.rules_out(LIMITS.reward_chance)
+    assert not evidence.worse.rejects_null(LIMITS.reward_chance)
     assert evidence.lower(0.05) < 0 < evidence.upper(0.05)
 
 
@@ -319,16 +329,16 @@ def test_however_the_share_jumps_comparing_goes_on(shares, mean):
 
 
 def test_a_fall_after_a_long_good_time_is_found():
-    rng, evidence, seq, told = random.Random(4), begin(LIMITS), 0, None
+    rng, evidence, seq, told = random.Random(4), begin_evidence(LIMITS), 0, None
     while told is None and seq < 30_000:
         seq += 1
         candidate = rng.random() < 0.25
         worse = 0.2 if candidate and seq > 8000 else 0.0
         evidence.rewards.observe(seq, rng.gauss(0.6 - worse, 0.25), candidate=candidate)
-        if evidence.rewards.worse.rules_out(LIMITS.reward_chance):
+        if evidence.rewards.worse.rejects_null(LIMITS.reward_chance):
             told = evidence.rewards
     assert (seq - 8000) / 4 <= 300
-    assert told.fall <= -0.05 < told.difference
+    assert told.run_difference <= -0.05 < told.difference
 
 
 def test_without_baseline_rewards_nothing_is_compared():
@@ -344,7 +354,7 @@ def test_a_complaint_that_waited_counts_once_and_holds_up_no_other():
     for seq in (1, 2, 3):
         assert straight.observe(seq, candidate=True, share=0.5)
     assert waited.observe(2, candidate=True, share=0.5)
-    waited.aside = [1]
+    waited.pending = [1]
     assert waited.observe(3, candidate=True, share=0.5)
     assert [waited.observe(1, candidate=True, share=0.5) for _ in range(2)] == [True, False]
     assert waited == straight

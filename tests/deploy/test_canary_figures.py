@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from crowd import WORLDS, beta, clipped_normal, simulate, zero_one
 
-from upswing.deploy.errors import Tally
-from upswing.deploy.evidence import begin
-from upswing.deploy.limits import Limits
+from upswing.deploy.core.error_rate import RequestCounts
+from upswing.deploy.core.evidence import begin_evidence
+from upswing.deploy.core.limits import RolloutLimits
 
-LIMITS = Limits()
+LIMITS = RolloutLimits()
 
 
 # --- the crowd is the package ----------------------------------------------------------------
@@ -24,7 +24,7 @@ def test_the_crowd_computes_what_the_package_computes(share):
     from crowd import Complaints, Errors, Rewards
 
     crowd = Rewards(runs, 0.05), Errors(runs, 0.05), Complaints(runs, 2.0)
-    ours = [begin(LIMITS) for _ in range(runs)]
+    ours = [begin_evidence(LIMITS) for _ in range(runs)]
     drop = np.linspace(0, 0.3, runs)
     for t in range(1, requests + 1):
         arm = rng.random(runs) < share
@@ -34,8 +34,8 @@ def test_the_crowd_computes_what_the_package_computes(share):
             test.observe(*told)
         for i, one in enumerate(ours):
             one.rewards.observe(t, float(y[i]), candidate=bool(arm[i]))
-            more = Tally(1, int(failed[i]))
-            one.errors.add(*((more, Tally()) if arm[i] else (Tally(), more)))
+            more = RequestCounts(1, int(failed[i]))
+            one.errors.add(*((more, RequestCounts()) if arm[i] else (RequestCounts(), more)))
             if unhappy[i]:
                 one.complaints.observe(t, candidate=bool(arm[i]), share=share)
     rewards, errors, complaints = crowd
@@ -50,7 +50,7 @@ def test_the_crowd_computes_what_the_package_computes(share):
     ):
         np.testing.assert_allclose(theirs.wealth, [of(one).wealth for one in ours], rtol=1e-7)
         np.testing.assert_allclose(theirs.run, [of(one).run for one in ours], rtol=1e-7)
-    recent = [one.errors.recent_candidate.share for one in ours]
+    recent = [one.errors.recent_candidate.error_rate for one in ours]
     np.testing.assert_allclose(errors.recent[1] / np.maximum(errors.recent[0], 1e-9), recent)
 
 
@@ -133,12 +133,18 @@ def test_fifteen_percent_errors_are_caught_in_time():
 
 
 @pytest.mark.parametrize(("world", "within"), [(beta(0.3), 700), (zero_one, 1900)])
-def test_at_half_the_traffic_the_baseline_is_smaller_and_it_takes_more_of_the_canarys(world, within):  # fmt: skip
+def test_at_half_the_traffic_the_baseline_is_smaller_and_it_takes_more_of_the_canarys(
+    world, within
+):
     result = simulate(
         [world], 0.50, within * 3, runs=600, drop=0.10, seed=5, until=within, only="reward"
     )
     first = result.first["reward"]
-    told = ", ".join(f"{caught(result, 'reward', n):.1%} within {n}" for n in (300, 500, 700, 800, 1900) if n <= within)  # fmt: skip
+    told = ", ".join(
+        f"{caught(result, 'reward', n):.1%} within {n}"
+        for n in (300, 500, 700, 800, 1900)
+        if n <= within
+    )
     print(f"\nat 50 %: {told}, median {np.median(first):g}")
     assert caught(result, "reward", within) >= 0.95
 
@@ -154,7 +160,9 @@ def test_three_times_the_complaints_are_caught():
 
 def test_a_candidate_at_the_limit_is_rarely_taken_for_proven():
     for share in (0.10, 0.50):
-        result = simulate([zero_one, beta(0.3)], share, 3000, runs=500, drop=0.05, seed=7, only="reward")  # fmt: skip
+        result = simulate(
+            [zero_one, beta(0.3)], share, 3000, runs=500, drop=0.05, seed=7, only="reward"
+        )
         assert np.isfinite(result.first["proof"]).mean() <= LIMITS.promotion_chance
 
 
@@ -172,7 +180,9 @@ def test_the_interval_holds_at_every_look():
 
 def test_an_equal_candidate_is_proven_before_a_week_is_over():
     """A thousand requests a day, half of them the canary's."""
-    result = simulate([zero_one, beta(0.3), beta(0.15)], 0.50, 5000, runs=300, seed=10, only="reward")  # fmt: skip
+    result = simulate(
+        [zero_one, beta(0.3), beta(0.15)], 0.50, 5000, runs=300, seed=10, only="reward"
+    )
     worlds = result.first["proof"].reshape(3, -1)
     print(f"\nproven: {np.isfinite(worlds).mean(1)}, median {np.median(worlds, axis=1)}")
     assert np.isfinite(worlds).mean() >= 0.85

@@ -9,18 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.deploy.errors import Tally
-from upswing.deploy.evidence import begin
-from upswing.deploy.health import Cause, Figures, Health, HealthVerdict, figures, judge
-from upswing.deploy.limits import Limits
+from upswing.deploy.core.error_rate import RequestCounts
+from upswing.deploy.core.evidence import begin_evidence
+from upswing.deploy.core.health import (
+    CanaryFigures,
+    FailureCause,
+    HealthStatus,
+    HealthVerdict,
+    canary_figures,
+    judge_health,
+)
+from upswing.deploy.core.limits import RolloutLimits
 
-LIMITS = Limits()
-WORSE = [Health.HEALTHY, Health.INCONCLUSIVE, Health.FAILING]
+LIMITS = RolloutLimits()
+WORSE = [HealthStatus.HEALTHY, HealthStatus.INCONCLUSIVE, HealthStatus.FAILING]
 
 
 def seen(count=400, *, share=0.25, drop=0.0, errors=0.0, beside=0.0, unhappy=1.0, seed=1):
     """A canary after so many requests of both, each with a reward."""
-    rng, evidence = random.Random(seed), begin(LIMITS)
+    rng, evidence = random.Random(seed), begin_evidence(LIMITS)
     sides = {True: [0, 0], False: [0, 0]}
     for seq in range(1, count + 1):
         candidate = rng.random() < share
@@ -29,51 +36,51 @@ def seen(count=400, *, share=0.25, drop=0.0, errors=0.0, beside=0.0, unhappy=1.0
         evidence.rewards.observe(seq, rng.gauss(0.6 - drop * candidate, 0.15), candidate=candidate)
         if rng.random() < 0.05 * (unhappy if candidate else 1):
             evidence.complaints.observe(seq, candidate=candidate, share=share)
-        evidence.errors.count("g", Tally(*sides[True]), Tally(*sides[False]))
+        evidence.errors.count("g", RequestCounts(*sides[True]), RequestCounts(*sides[False]))
     return evidence
 
 
 @pytest.mark.parametrize(
     ("changes", "health", "cause"),
     [
-        ({}, Health.HEALTHY, None),
-        ({"count": 60}, Health.INCONCLUSIVE, None),
-        ({"errors": 0.7}, Health.FAILING, Cause.HARD),
-        ({"errors": 0.25, "seed": 2}, Health.FAILING, Cause.ERRORS),
-        ({"errors": 0.25, "beside": 0.25}, Health.INCONCLUSIVE, None),
-        ({"errors": 0.9, "beside": 0.9}, Health.INCONCLUSIVE, None),
-        ({"drop": 0.2}, Health.FAILING, Cause.REWARD),
-        ({"unhappy": 10}, Health.FAILING, Cause.COMPLAINTS),
+        ({}, HealthStatus.HEALTHY, None),
+        ({"count": 60}, HealthStatus.INCONCLUSIVE, None),
+        ({"errors": 0.7}, HealthStatus.FAILING, FailureCause.HARD),
+        ({"errors": 0.25, "seed": 2}, HealthStatus.FAILING, FailureCause.ERRORS),
+        ({"errors": 0.25, "beside": 0.25}, HealthStatus.INCONCLUSIVE, None),
+        ({"errors": 0.9, "beside": 0.9}, HealthStatus.INCONCLUSIVE, None),
+        ({"drop": 0.2}, HealthStatus.FAILING, FailureCause.REWARD),
+        ({"unhappy": 10}, HealthStatus.FAILING, FailureCause.COMPLAINTS),
     ],
 )
 def test_the_rows_of_the_table(changes, health, cause):
-    told = judge(seen(**changes), LIMITS)
+    told = judge_health(seen(**changes), LIMITS)
     assert (told.health, told.cause) == (health, cause)
     assert told.sentence.endswith(".")
 
 
 def test_a_dead_backend_is_failing_at_once():
-    told = judge(begin(LIMITS), LIMITS, backend_alive=False)
-    assert (told.health, told.cause) == (Health.FAILING, Cause.BACKEND)
+    told = judge_health(begin_evidence(LIMITS), LIMITS, backend_alive=False)
+    assert (told.health, told.cause) == (HealthStatus.FAILING, FailureCause.BACKEND)
 
 
 def test_a_row_of_failures_waits_for_no_sample():
-    evidence, found = begin(LIMITS), []
+    evidence, found = begin_evidence(LIMITS), []
     for n in range(1, 11):
-        evidence.errors.count("g", Tally(n, n), Tally(9 * n, 0))
-        found.append(judge(evidence, LIMITS).health)
-    assert found[:3] == [Health.INCONCLUSIVE] * 3
-    assert found[-1] is Health.FAILING
-    assert judge(evidence, LIMITS).cause is Cause.HARD
+        evidence.errors.count("g", RequestCounts(n, n), RequestCounts(9 * n, 0))
+        found.append(judge_health(evidence, LIMITS).health)
+    assert found[:3] == [HealthStatus.INCONCLUSIVE] * 3
+    assert found[-1] is HealthStatus.FAILING
+    assert judge_health(evidence, LIMITS).cause is FailureCause.HARD
 
 
 def test_a_hard_failure_after_a_long_good_time_does_not_wait_either():
     evidence = seen(4000)
     known = evidence.errors.seen["g"]
-    assert judge(evidence, LIMITS).health is Health.HEALTHY
+    assert judge_health(evidence, LIMITS).health is HealthStatus.HEALTHY
     n, e = known.candidate.requests, known.candidate.errors
-    evidence.errors.count("g", Tally(n + 15, e + 15), known.baseline)
-    assert judge(evidence, LIMITS).cause is Cause.HARD
+    evidence.errors.count("g", RequestCounts(n + 15, e + 15), known.baseline)
+    assert judge_health(evidence, LIMITS).cause is FailureCause.HARD
 
 
 def test_an_outage_that_hits_both_is_nobodys_fault():
@@ -81,26 +88,29 @@ def test_an_outage_that_hits_both_is_nobodys_fault():
     known = evidence.errors.seen["g"]
     n, m = known.candidate, known.baseline
     for k in range(1, 200):
-        told = Tally(n.requests + k, n.errors + k), Tally(m.requests + 3 * k, m.errors + 3 * k)
+        told = (
+            RequestCounts(n.requests + k, n.errors + k),
+            RequestCounts(m.requests + 3 * k, m.errors + 3 * k),
+        )
         evidence.errors.count("g", *told)
-        assert judge(evidence, LIMITS).health is not Health.FAILING
-    told = judge(evidence, LIMITS)
-    assert told.health is Health.INCONCLUSIVE
+        assert judge_health(evidence, LIMITS).health is not HealthStatus.FAILING
+    told = judge_health(evidence, LIMITS)
+    assert told.health is HealthStatus.INCONCLUSIVE
     assert "that may not be its fault" in told.sentence
 
 
 def test_healthy_is_not_yet_proven():
-    few, many = judge(seen(150), LIMITS), judge(seen(3000), LIMITS)
-    assert (few.health, few.proven) == (Health.HEALTHY, False)
-    assert (many.health, many.proven) == (Health.HEALTHY, True)
+    few, many = judge_health(seen(150), LIMITS), judge_health(seen(3000), LIMITS)
+    assert (few.health, few.proven) == (HealthStatus.HEALTHY, False)
+    assert (many.health, many.proven) == (HealthStatus.HEALTHY, True)
 
 
 def test_a_candidate_whose_rewards_are_often_missing_is_not_called_healthy():
     evidence = seen(400)
     for seq in range(401, 440):
         evidence.rewards.observe(seq, math.nan, candidate=True)
-    told = judge(evidence, LIMITS)
-    assert told.health is Health.INCONCLUSIVE
+    told = judge_health(evidence, LIMITS)
+    assert told.health is HealthStatus.INCONCLUSIVE
     assert "39 of its rewards are missing" in told.sentence
 
 
@@ -111,11 +121,11 @@ def test_a_candidate_whose_rewards_are_often_missing_is_not_called_healthy():
     )
 )
 def test_nothing_but_bad_numbers_is_never_healthy(stream):
-    evidence = begin(LIMITS)
-    evidence.errors.count("g", Tally(500, 0), Tally(5000, 0))
+    evidence = begin_evidence(LIMITS)
+    evidence.errors.count("g", RequestCounts(500, 0), RequestCounts(5000, 0))
     for seq, (reward, candidate) in enumerate(stream, 1):
         evidence.rewards.observe(seq, reward, candidate=candidate)
-    assert judge(evidence, LIMITS).health is Health.INCONCLUSIVE
+    assert judge_health(evidence, LIMITS).health is HealthStatus.INCONCLUSIVE
 
 
 evidences = st.builds(
@@ -136,7 +146,7 @@ def test_a_lower_reward_never_makes_a_better_verdict(evidence, a, b):
     for reward in sorted((a, b)):
         one = copy.deepcopy(evidence)
         one.rewards.observe(10_000, reward, candidate=True)
-        verdicts.append((judge(one, LIMITS), one.rewards.lower(0.05)))
+        verdicts.append((judge_health(one, LIMITS), one.rewards.lower(0.05)))
     (low, below), (high, above) = verdicts
     assert WORSE.index(low.health) >= WORSE.index(high.health)
     assert below <= above + 1e-12
@@ -148,8 +158,8 @@ def test_more_errors_never_make_a_better_verdict(evidence, requests, data):
     found = []
     for errors in (few, many):
         one = copy.deepcopy(evidence)
-        one.errors.count("other", Tally(requests, errors), Tally(100, 0))
-        found.append(WORSE.index(judge(one, LIMITS).health))
+        one.errors.count("other", RequestCounts(requests, errors), RequestCounts(100, 0))
+        found.append(WORSE.index(judge_health(one, LIMITS).health))
     assert found == sorted(found)
 
 
@@ -159,14 +169,14 @@ def test_a_complaint_about_the_candidate_never_makes_a_better_verdict(evidence, 
     for candidate in (False, True):
         one = copy.deepcopy(evidence)
         one.complaints.observe(10_000, candidate=candidate, share=share)
-        found.append(WORSE.index(judge(one, LIMITS).health))
+        found.append(WORSE.index(judge_health(one, LIMITS).health))
     assert found == sorted(found)
 
 
 @given(evidences)
 def test_figures_and_verdict_go_through_a_journal(evidence):
-    told, numbers = judge(evidence, LIMITS), figures(evidence, LIMITS)
+    told, numbers = judge_health(evidence, LIMITS), canary_figures(evidence, LIMITS)
     assert msgspec.json.decode(msgspec.json.encode(told), type=HealthVerdict) == told
-    assert msgspec.json.decode(msgspec.json.encode(numbers), type=Figures) == numbers
-    again = msgspec.json.decode(msgspec.json.encode(LIMITS), type=Limits)
-    assert judge(evidence, again) == told
+    assert msgspec.json.decode(msgspec.json.encode(numbers), type=CanaryFigures) == numbers
+    again = msgspec.json.decode(msgspec.json.encode(LIMITS), type=RolloutLimits)
+    assert judge_health(evidence, again) == told

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from tests.deploy.controlling import Ground
 
-from upswing.deploy.record import Record
-from upswing.ports_rollout import SeenComplaint
+from upswing.deploy.core.record import RolloutRecord
+from upswing.deploy.core.rows import ObservedComplaint
 
 
 @pytest.fixture
@@ -19,12 +19,12 @@ async def canary():
 
     def complain(seq):
         started = ground.wall
-        ground.store.complaints.append(SeenComplaint(seq, name, ground.plan.rollout, started))
+        ground.store.complaints.append(ObservedComplaint(seq, name, ground.plan.rollout, started))
 
     def known():
-        record = msgspec.json.decode(ground.store.records[rollout].body, type=Record)
+        record = msgspec.json.decode(ground.store.records[rollout].body, type=RolloutRecord)
         complaints = record.evidence.complaints
-        return complaints.candidate, complaints.seq, complaints.aside
+        return complaints.candidate, complaints.seq, complaints.pending
 
     return ground, controller, complain, known
 

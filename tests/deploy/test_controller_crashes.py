@@ -5,12 +5,14 @@ from datetime import timedelta
 
 import pytest
 from tests.deploy.controlling import BASE, LOOK, START, Ground
+from tests.support import until
 
 from upswing.contracts.traffic import Counts
-from upswing.deploy.record import read as read_record
-from upswing.deploy.states import Rollout as State
+from upswing.deploy.core.record import read_record
+from upswing.deploy.core.rows import LeadershipLost
+from upswing.deploy.core.states import RolloutState
+from upswing.deploy.environment import DeployTimeouts
 from upswing.errors import Misuse, Transient
-from upswing.ports_rollout import Superseded
 
 HOUR = timedelta(hours=1)
 
@@ -37,12 +39,12 @@ class Fate:
 def holds(ground):
     """What is true at every moment, whoever died where."""
     rollouts = [ground.rollout(name) for name in ground.store.registry if ground_has(ground, name)]
-    assert sum(each.state is State.PROMOTED for each in rollouts) <= 1
-    assert sum(each.state is State.RAMPING for each in rollouts) <= 1
+    assert sum(each.state is RolloutState.PROMOTED for each in rollouts) <= 1
+    assert sum(each.state is RolloutState.RAMPING for each in rollouts) <= 1
     deployed = [row for row in ground.store.registry.values() if row.state == "deployed"]
     assert len(deployed) <= 1
     for each in rollouts:
-        if each.state is State.PROMOTED:
+        if each.state is RolloutState.PROMOTED:
             assert each.validation_id
             assert ground.state(each.model_id) == "deployed"
     if ground.board.plan:
@@ -118,7 +120,7 @@ async def test_after_a_death_it_is_at_the_same_step_with_its_evidence_and_no_sho
     assert ground.shares == {BASE: 100.0}  # the lease is over
     again = await ground.started(holder="two")
     after = ground.rollout(name)
-    assert (after.state, after.canary.step, after.share) == (State.RAMPING, 1, 0.25)
+    assert (after.state, after.canary.step, after.share) == (RolloutState.RAMPING, 1, 0.25)
     assert ground.shares == {BASE: 75.0, name: 25.0}
     lost = after.canary.since - before.canary.since
     assert 3 * HOUR - LOOK <= lost <= 3 * HOUR + LOOK
@@ -153,9 +155,9 @@ async def test_of_two_controllers_only_the_newer_one_writes():
     old = await ground.started(holder="old")
     new = await ground.started(holder="new")
     for ask in (old.tick, old.renew, old.admit):
-        with pytest.raises(Superseded):
+        with pytest.raises(LeadershipLost):
             await ask()
-    with pytest.raises(Superseded):
+    with pytest.raises(LeadershipLost):
         await old.set_traffic(BASE, 100, "ann")
     assert [plan.fence for plan in ground.board.plans] == [1, 2]
     await new.admit()
@@ -169,21 +171,20 @@ async def test_a_way_back_does_not_wait_for_the_store():
     controller = await ground.started()
     await controller.admit()
     ground.serve(300)
-    commit = ground.store.commit
 
     async def away(fence, change):
         raise Transient("The store is away.")
 
-    ground.store.commit = away
+    ground.store.instead["commit"] = away
     with pytest.raises(Transient, match="traffic is back"):
         await controller.tick()
     assert ground.shares == {BASE: 100.0}
-    ground.store.commit = commit
+    ground.store.instead.clear()
     await controller.renew()
     assert ground.shares == {BASE: 100.0}, "a renewal does not bring it back"
-    assert ground.rollout(name).state is State.RAMPING
+    assert ground.rollout(name).state is RolloutState.RAMPING
     await controller.tick()
-    assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {BASE: 100.0})
+    assert (ground.rollout(name).state, ground.shares) == (RolloutState.ROLLED_BACK, {BASE: 100.0})
 
 
 async def test_what_failed_while_nobody_led_is_judged_before_it_gets_traffic_again():
@@ -194,7 +195,7 @@ async def test_what_failed_while_nobody_led_is_judged_before_it_gets_traffic_aga
     lead = ground.plan.rollout
     ground.board.counts["gw"] = {lead: {name: Counts(40, 40), BASE: Counts(400, 2)}}
     await ground.started(holder="two")
-    assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {BASE: 100.0})
+    assert (ground.rollout(name).state, ground.shares) == (RolloutState.ROLLED_BACK, {BASE: 100.0})
     seconds = [plan for plan in ground.board.plans if plan.fence == 2]
     assert all(not plan.candidates for plan in seconds)
 
@@ -203,13 +204,10 @@ async def test_a_validation_that_was_cut_short_is_done_again():
     ground = Ground()
     name = ground.trained(1)
     controller = await ground.started()
-
-    async def cut(candidate, current):
-        raise Died
-
-    controller._arrivals._prove = cut
+    ground.trouble = Died()
     with pytest.raises(Died):
         await controller.admit()
+    ground.trouble = None
     assert ground.state(name) == "validating"
     again = await ground.started(holder="two")
     assert await again.admit()
@@ -225,7 +223,7 @@ async def test_telling_the_same_twice_changes_no_evidence():
     await controller.tick()
     once = ground.store.records[ground.rollout(name).rollout_id]
     await controller.tick()
-    await controller.glance()
+    await controller.check_changes()
     assert ground.store.records[ground.rollout(name).rollout_id] == once
 
 
@@ -247,7 +245,7 @@ async def test_what_nobody_can_serve_when_its_turn_comes_is_cancelled():
     await controller.admit()
     ground.serving.broken.add(second)
     controller = await ground.started(holder="two")
-    await controller.rollback(first, "ann")
+    await controller.operator.rollback(first, "ann")
     await controller.tick()
     assert (ground.rollout(second).reason, ground.shares) == ("not_servable", {BASE: 100.0})
     assert ground.store.incident_rows[-1].reason == "not_servable"
@@ -281,8 +279,8 @@ async def test_a_plan_that_could_not_be_written_is_written_at_the_next_turn():
     await controller.admit()
     ground.board.away = True
     with pytest.raises(Transient):
-        await controller.rollback(name, "ann")
-    assert ground.rollout(name).state is State.ROLLED_BACK
+        await controller.operator.rollback(name, "ann")
+    assert ground.rollout(name).state is RolloutState.ROLLED_BACK
     ground.board.away = False
     await controller._safely(controller._round)
     assert ground.shares == {BASE: 100.0}
@@ -301,29 +299,31 @@ async def promoted(ground, versions):
 
 
 @pytest.mark.parametrize("versions", [(1,), (1, 2)])
-async def test_a_way_back_from_a_promoted_model_does_not_wait_for_the_store(versions, monkeypatch):
-    monkeypatch.setattr("upswing.deploy.ledger_service.STORE_PATIENCE", 0.01)
+async def test_a_way_back_from_a_promoted_model_does_not_wait_for_the_store(versions):
     ground = Ground()
+    ground.timeouts = DeployTimeouts(store=0.01)
     controller, names = await promoted(ground, versions)
     name, behind = names[-1], [BASE, *names][-2]
     ground.errors[name] = 1.0
     ground.serve(300)
-    commit, beat = ground.store.commit, ground.store.beat
 
     async def slow(*_):
         await asyncio.sleep(3600)
 
-    ground.store.commit = ground.store.beat = slow
+    ground.store.instead.update(commit=slow, heartbeat=slow)
     with pytest.raises(Transient, match="traffic is back"):
-        await asyncio.wait_for(controller.tick(), 5)
+        await asyncio.wait_for(controller.tick(), 300)
     assert ground.shares == {behind: 100.0}
-    ground.store.commit, ground.store.beat = commit, beat
+    ground.store.instead.clear()
     await controller.renew()
     assert ground.shares == {behind: 100.0}, "a renewal does not bring it back"
-    assert controller.ledger.standing.baseline == name, "the rows do not know it yet"
+    assert controller.executor.deployment.baseline == name, "the rows do not know it yet"
     await controller.tick()
-    assert (ground.rollout(name).state, ground.shares) == (State.ROLLED_BACK, {behind: 100.0})
-    assert controller.ledger.standing.baseline == behind
+    assert (ground.rollout(name).state, ground.shares) == (
+        RolloutState.ROLLED_BACK,
+        {behind: 100.0},
+    )
+    assert controller.executor.deployment.baseline == behind
     holds(ground)
 
 
@@ -370,7 +370,7 @@ async def test_the_baseline_is_reached_before_anything_is_done_about_candidates(
             seen.append((ground.plan.baseline.backend, ground.shares))
         return await ensure(model)
 
-    ground.serving.ensure = watched
+    ground.serving.instead["ensure"] = watched
     await ground.started(holder="two")
     assert seen[0] == ("http://127.0.0.1:2/v1", {BASE: 100.0})
     assert ground.shares == {BASE: 90.0, name: 10.0}
@@ -394,7 +394,7 @@ async def test_a_look_that_fails_does_not_keep_a_lease_from_being_renewed():
     async def away(*_):
         raise Transient("The rewards cannot be read.")
 
-    ground.store.rewards_after = away
+    ground.store.instead["rewards_after"] = away
     until = ground.plan.lease_until
     ground.now += LOOK
     ground.wall += timedelta(seconds=30)
@@ -403,9 +403,9 @@ async def test_a_look_that_fails_does_not_keep_a_lease_from_being_renewed():
     assert ground.shares == {BASE: 90.0, name: 10.0}
 
 
-async def test_a_server_that_takes_long_to_load_keeps_nobody_waiting(monkeypatch):
-    monkeypatch.setattr("upswing.deploy.loading_service.LOAD_PATIENCE", 0.01)
+async def test_a_server_that_takes_long_to_load_keeps_nobody_waiting():
     ground = Ground()
+    ground.timeouts = DeployTimeouts(load=0.01)
     name = ground.trained(1)
     controller = await ground.started()
     await controller.admit()
@@ -418,23 +418,25 @@ async def test_a_server_that_takes_long_to_load_keeps_nobody_waiting(monkeypatch
             await loaded.wait()
         return await ensure(model)
 
-    ground.serving.ensure = slow
+    ground.serving.instead["ensure"] = slow
     for _ in range(5):
-        await asyncio.wait_for(controller.tick(), 5)
-        await asyncio.wait_for(controller.renew(), 5)
+        await asyncio.wait_for(controller.tick(), 300)
+        await asyncio.wait_for(controller.renew(), 300)
         ground.wall += timedelta(seconds=20)
     assert len(asked) == 1, "it is loaded once"
-    assert ground.rollout(name).state is State.RAMPING, "a model that is being loaded is not dead"
+    assert ground.rollout(name).state is RolloutState.RAMPING, (
+        "a model that is being loaded is not dead"
+    )
     loaded.set()
     await controller.tick()
     assert name in ground.serving.loaded
-    await asyncio.wait_for(controller.rollback(name, "ann"), 5)
+    await asyncio.wait_for(controller.operator.rollback(name, "ann"), 300)
     assert ground.shares == {BASE: 100.0}
 
 
-async def test_a_candidate_that_takes_long_to_load_gets_its_share_when_it_is_there(monkeypatch):
-    monkeypatch.setattr("upswing.deploy.loading_service.LOAD_PATIENCE", 0.01)
+async def test_a_candidate_that_takes_long_to_load_gets_its_share_when_it_is_there():
     ground = Ground()
+    ground.timeouts = DeployTimeouts(load=0.01)
     name = ground.trained(1)
     await (await ground.started()).admit()
     ensure, loaded = ground.serving.ensure, asyncio.Event()
@@ -444,12 +446,12 @@ async def test_a_candidate_that_takes_long_to_load_gets_its_share_when_it_is_the
             await loaded.wait()
         return await ensure(model)
 
-    ground.serving.ensure = slow
+    ground.serving.instead["ensure"] = slow
     again = ground.controller(holder="two")
-    await asyncio.wait_for(again.start(), 5)
+    await asyncio.wait_for(again.start(), 300)
     assert ground.shares == {BASE: 100.0}
     loaded.set()
-    await asyncio.sleep(0.01)
+    await until(lambda: name in again.executor.planner.served)
     await again.renew()
     assert ground.shares == {BASE: 90.0, name: 10.0}
 
@@ -459,16 +461,15 @@ async def test_a_way_back_that_no_row_knows_is_judged_again_before_anything_is_w
     controller, (name,) = await promoted(ground, (1,))
     ground.errors[name] = 1.0
     ground.serve(300)
-    commit = ground.store.commit
 
     async def away(fence, change):
         raise Transient("The store is away.")
 
-    ground.store.commit = away
+    ground.store.instead["commit"] = away
     with pytest.raises(Transient, match="traffic is back"):
         await controller.tick()
-    ground.store.commit = commit
+    ground.store.instead.clear()
     await ground.started(holder="two")
-    assert ground.rollout(name).state is State.ROLLED_BACK
+    assert ground.rollout(name).state is RolloutState.ROLLED_BACK
     seconds = [plan for plan in ground.board.plans if plan.fence == 2]
     assert {plan.baseline.model_id for plan in seconds} == {BASE}

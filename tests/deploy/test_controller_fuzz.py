@@ -9,32 +9,33 @@ from tests.deploy.controlling import BASE, LOOK, Ground
 from tests.deploy.test_controller_crashes import Died, Fate
 
 from upswing.contracts.traffic import Switches
-from upswing.deploy.journal import replay
-from upswing.deploy.standing import decoded
-from upswing.deploy.states import ACTIVE
-from upswing.deploy.states import Rollout as State
+from upswing.deploy.core.deployment_state import decode_rollout
+from upswing.deploy.core.journal import replay
+from upswing.deploy.core.states import ACTIVE, RolloutState
 from upswing.errors import Misuse, Rejected, Transient
 
 SEEDS = 60
 
 
 SWITCHES = (
-    {}, {"a": Switches()}, {"a": Switches(enabled=False)},
+    {},
+    {"a": Switches()},
+    {"a": Switches(enabled=False)},
     {"a": Switches(version="v1"), "b": Switches(percentage=20)},
-)  # fmt: skip
+)
 
 
 def rollouts(ground):
-    return [decoded(row) for row in ground.store.rollouts.values()]
+    return [decode_rollout(row) for row in ground.store.rollouts.values()]
 
 
 def holds(ground):
     """True at every moment, also right after a death."""
     found = rollouts(ground)
-    promoted = [each for each in found if each.state is State.PROMOTED]
+    promoted = [each for each in found if each.state is RolloutState.PROMOTED]
     active = [each for each in found if each.state in ACTIVE]
     assert len(promoted) <= 1
-    assert sum(each.state is State.RAMPING for each in active) <= 1
+    assert sum(each.state is RolloutState.RAMPING for each in active) <= 1
     baseline = promoted[0].model_id if promoted else BASE
     assert {each.baseline_id for each in active} <= {baseline}
     assert sum(each.share for each in active) <= 1 + 1e-9
@@ -45,7 +46,7 @@ def holds(ground):
     assert canaries == {each.model_id for each in active} - {BASE}  # which has no row
     if active:
         assert not any(each.holdback for each in found)
-    assert all(each.state is State.PROMOTED for each in found if each.holdback)
+    assert all(each.state is RolloutState.PROMOTED for each in found if each.holdback)
     for plan in ground.board.plans[-3:]:
         assert sum(each.share for each in plan.candidates) <= 1 + 1e-9
 
@@ -60,7 +61,7 @@ def settled(ground):
     assert (kept and (kept.model.model_id, kept.share)) == (held and (held.model_id, held.share))
     assert ground.plan.untrained.model_id == BASE
     assert not {each.model_id for each in ground.plan.pinned} & set(ground.plan.withdrawn)
-    ramps = any(each.state is State.RAMPING for each in rollouts(ground))
+    ramps = any(each.state is RolloutState.RAMPING for each in rollouts(ground))
     assert (ground.plan.lease_until is not None) is ramps
     for decision in ground.store.decisions:
         assert replay(decision.kind, decision.inputs) == (decision.outcome, decision.sentence)
@@ -75,7 +76,7 @@ async def happen(ground, controller, chance):
     things = [
         controller.admit,
         controller.admit,
-        lambda: controller.told(word, name, "ann", "so"),
+        lambda: controller.operator.act(word, name, "ann", "so"),
         lambda: controller.set_traffic(name, share, "ann"),
         lambda: controller.split({other: 30, name: 20}, "ann"),
         lambda: controller.register("ours", BASE, "/models/ours"),
@@ -116,7 +117,14 @@ async def pass_time(ground, controller, chance):
 
 async def lived(seed):
     """One life of sixty events with deaths at random awaits; the ground that is left."""
-    chance, ground = random.Random(seed), Ground(seed, newcomers=random.Random(seed).choice(["wait", "replace"]), holdback=0.05 * (seed % 2))  # fmt: skip
+    chance, ground = (
+        random.Random(seed),
+        Ground(
+            seed,
+            newcomers=random.Random(seed).choice(["wait", "replace"]),
+            holdback=0.05 * (seed % 2),
+        ),
+    )
     fate = Fate(chance.randrange(5, 300))
     for part in (ground.store, ground.board, ground.serving):
         part.pause = fate

@@ -7,14 +7,17 @@ from tests.deploy.controlling import BASE, LOOK, START, Ground
 from tests.deploy.test_controller_stories import replays
 
 from upswing.contracts.traffic import Switches
-from upswing.deploy.gateways import barred, pinned_models
-from upswing.deploy.states import Rollout as State
+from upswing.deploy.core.gateway_switches import blocked_reason, pinned_models
+from upswing.deploy.core.states import RolloutState
 from upswing.errors import Conflict, Transient
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 OFF, PINNED, CAPPED, ON = (
-    Switches(enabled=False), Switches(version="v1"), Switches(percentage=0), Switches(percentage=10),
-)  # fmt: skip
+    Switches(enabled=False),
+    Switches(version="v1"),
+    Switches(percentage=0),
+    Switches(percentage=10),
+)
 
 
 @pytest.mark.parametrize("bars", [(OFF,), (PINNED,), (CAPPED,), (OFF, PINNED, CAPPED)])
@@ -26,14 +29,17 @@ async def test_a_rollout_that_no_gateway_may_serve_says_so_and_does_not_begin(ba
     assert await controller.admit()
     await ground.pass_time(controller, 9 * DAY, per_look=0)
     found = ground.rollout(name)
-    assert (found.state, ground.shares) == (State.QUEUED, {BASE: 100.0})
+    assert (found.state, ground.shares) == (RolloutState.QUEUED, {BASE: 100.0})
     assert "No gateway may serve it" in found.sentence
     for each in bars:
         assert each.bar in found.sentence
     assert ground.kinds.count("wait") == 1
     ground.board.switches["another"] = ON
-    await controller.glance()
-    assert (ground.rollout(name).state, ground.shares) == (State.RAMPING, {BASE: 90.0, name: 10.0})
+    await controller.check_changes()
+    assert (ground.rollout(name).state, ground.shares) == (
+        RolloutState.RAMPING,
+        {BASE: 90.0, name: 10.0},
+    )
     assert replays(ground)
 
 
@@ -48,15 +54,15 @@ async def test_one_on_its_way_holds_and_its_time_does_not_pass():
     ground.board.switches = {"one": OFF}
     await ground.pass_time(controller, 9 * DAY, per_look=0)
     held = ground.rollout(name)
-    assert (held.state, held.canary.step) == (State.RAMPING, before.step)
+    assert (held.state, held.canary.step) == (RolloutState.RAMPING, before.step)
     assert held.sentence == "No gateway may serve it: USE_RL_MODEL at 1."
     ground.board.switches = {"one": Switches()}
-    await controller.glance()
+    await controller.check_changes()
     after = ground.rollout(name)
-    assert after.state is State.RAMPING
+    assert after.state is RolloutState.RAMPING
     assert after.canary.deadline - before.deadline == pytest.approx(9 * DAY, abs=4 * LOOK)
     await ground.pass_time(controller, 8 * HOUR)
-    assert ground.rollout(name).state is State.PROMOTED
+    assert ground.rollout(name).state is RolloutState.PROMOTED
     assert replays(ground)
 
 
@@ -70,7 +76,7 @@ async def test_a_controller_that_comes_later_does_not_count_that_time_either():
     await ground.pass_time(controller, 9 * DAY, per_look=0)
     ground.board.switches = {"one": Switches()}
     await ground.started(holder="two")
-    assert ground.rollout(name).state is State.RAMPING
+    assert ground.rollout(name).state is RolloutState.RAMPING
 
 
 async def test_one_that_fails_goes_back_all_the_same():
@@ -83,7 +89,7 @@ async def test_one_that_fails_goes_back_all_the_same():
     ground.serve(300)
     ground.board.switches = {"one": OFF}
     await controller.tick()
-    assert ground.rollout(name).state is State.ROLLED_BACK
+    assert ground.rollout(name).state is RolloutState.ROLLED_BACK
 
 
 async def test_an_operators_word_does_not_begin_it_either_and_says_why():
@@ -94,13 +100,13 @@ async def test_an_operators_word_does_not_begin_it_either_and_says_why():
     await controller.admit()
     ground.board.switches = {"one": OFF}
     with pytest.raises(Conflict, match=r"does not begin\. No gateway may serve it"):
-        await controller.approve(name, "anna")
+        await controller.operator.approve(name, "anna")
     with pytest.raises(Conflict, match="No gateway may serve it"):
         await controller.set_traffic(name, 20, "anna")
     assert ground.shares == {BASE: 100.0}
     ground.board.switches = {"one": ON}
-    await controller.approve(name, "anna")
-    assert ground.rollout(name).state is State.RAMPING
+    await controller.operator.approve(name, "anna")
+    assert ground.rollout(name).state is RolloutState.RAMPING
 
 
 async def test_a_board_that_is_away_changes_nothing_that_was_heard():
@@ -108,8 +114,8 @@ async def test_a_board_that_is_away_changes_nothing_that_was_heard():
     ground.board.switches = {"one": OFF}
     controller = await ground.started()
     ground.board.away = True
-    await controller.ledger.hear_gateways()
-    assert controller.ledger.barred == barred({"one": OFF})
+    await controller.executor.gateways.refresh()
+    assert controller.executor.gateways.blocked_reason == blocked_reason({"one": OFF})
 
 
 # ── the base, and pins ───────────────────────────────────────────────────────────────────────────
@@ -149,7 +155,7 @@ async def test_a_model_that_a_gateway_is_pinned_to_stays_served_whatever_is_prom
         new = ground.trained(version)
         await controller.admit()
         await ground.pass_time(controller, 8 * HOUR)
-        assert ground.rollout(new).state is State.PROMOTED
+        assert ground.rollout(new).state is RolloutState.PROMOTED
     assert ground.state(first) == "retired"
     assert [each.model_id for each in ground.plan.pinned] == [first]
     assert first not in ground.plan.withdrawn
@@ -183,19 +189,19 @@ async def pinned_canary():
 async def test_what_is_rolled_back_answers_at_no_pinned_gateway_from_that_plan_on(how):
     ground, controller, name = await pinned_canary()
     if how == "by an operator":
-        await controller.rollback(name, "anna", "it leaks")
+        await controller.operator.rollback(name, "anna", "it leaks")
     else:
         ground.errors[name] = 0.9
         ground.serve(300)
         await controller.tick()
     assert ground.state(name) == "rolled_back"
-    for again in (controller.renew, controller.glance, controller.tick):
+    for again in (controller.renew, controller.check_changes, controller.tick):
         assert ground.plan.pinned == ()
         assert name in ground.plan.withdrawn
         await again()
 
 
-async def test_nor_while_the_store_does_not_know_that_it_is_rolled_back(monkeypatch):
+async def test_nor_while_the_store_does_not_know_that_it_is_rolled_back():
     ground, controller, name = await pinned_canary()
 
     async def away(*_):
@@ -203,7 +209,7 @@ async def test_nor_while_the_store_does_not_know_that_it_is_rolled_back(monkeypa
 
     ground.errors[name] = 0.9
     ground.serve(300)
-    monkeypatch.setattr(ground.store, "commit", away)
+    ground.store.instead["commit"] = away
     for _ in range(3):
         with pytest.raises(Transient):
             await controller.tick()
@@ -233,7 +239,7 @@ async def test_a_model_that_is_kept_for_something_is_not_validated_beside_it(pol
     await controller.tick()
     before = (ground.plan.pinned, ground.plan.holdback)
     with pytest.raises(Conflict, match=why):
-        await controller.revalidate(first, "anna")
+        await controller.operator.revalidate(first, "anna")
     await controller.tick()
     assert (ground.state(first), ground.state(second)) == ("retired", "deployed")
     assert (ground.plan.pinned, ground.plan.holdback) == before
@@ -246,3 +252,47 @@ def test_an_exact_name_comes_before_an_ending():
     rows = ground.store.registry.values()
     assert pinned_models({"v1"}, rows) == {"agent-zero-rl-v1"}
     assert pinned_models({"agent-zero-rl-v11", "v99"}, rows) == {"agent-zero-rl-v11"}
+
+
+# ── what is shown to a person ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("switches", "sentences"),
+    [
+        ((), ()),
+        ((Switches(), Switches()), ()),
+        ((OFF,), ("USE_RL_MODEL is off", "the base model answers everything there")),
+        ((Switches(), PINNED), ("RL_MODEL_VERSION is v1 at 1 of 2 gateways", "that model alone")),
+        ((CAPPED, CAPPED), ("RL_ROLLOUT_PERCENTAGE is 0 at 2 of 2 gateways",)),
+        ((ON,), ("trained models get at most 10 % there",)),
+    ],
+    ids=repr,
+)
+async def test_traffic_says_where_switches_decide_otherwise(switches, sentences):
+    ground = Ground()
+    controller = await ground.started()
+    ground.board.switches = {str(number): each for number, each in enumerate(switches)}
+    found = (await controller.traffic())["exceptions"]
+    assert len(found) == (1 if sentences else 0)
+    for sentence in sentences:
+        assert sentence in found[0]
+
+
+async def test_each_kind_of_switch_is_said_once_with_its_count():
+    ground = Ground()
+    controller = await ground.started()
+    ground.board.switches = dict(
+        zip("abcdef", (OFF, OFF, PINNED, CAPPED, ON, Switches()), strict=True)
+    )
+    found = (await controller.traffic())["exceptions"]
+    assert [each.split(" at ")[1][:6] for each in found] == ["2 of 6", "1 of 6", "1 of 6", "1 of 6"]
+
+
+async def test_a_board_that_cannot_be_asked_leaves_traffic_as_last_heard():
+    ground = Ground()
+    ground.board.switches = {"one": OFF}
+    controller = await ground.started()
+    await controller.check_changes()
+    ground.board.away = True
+    assert "USE_RL_MODEL" in (await controller.traffic())["exceptions"][0]

@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from tests.deploy.controlling import BASE, START, Ground
 
-from upswing.adapters.memory import MemoryRollouts
-from upswing.adapters.sql.rollouts import Rollouts
 from upswing.contracts.traffic import Model, Plan
-from upswing.ports_rollout import LEASE, Foreign, Superseded, refuse
+from upswing.deploy.core.rows import LEASE, ForeignPlan, LeadershipLost, check_plan_write
+from upswing.deploy.in_memory import MemoryRollouts
+from upswing.deploy.repository import RolloutRepository
 
 TEN = timedelta(seconds=10)
 
@@ -42,23 +42,22 @@ async def test_the_second_loop_on_a_bus_refuses_to_lead_and_says_so_once(pair, c
     (alert,) = [each for each in caplog.records if getattr(each, "action", "") == "alert"]
     assert "with another store" in alert.message
     assert "NATS_URL" in alert.message
-    with pytest.raises(Superseded):
+    with pytest.raises(LeadershipLost):
         await second.set_traffic(BASE, 100, "ann")
 
 
 async def test_of_two_that_start_at_the_same_moment_one_stands_back(pair):
     mine, theirs = pair
     first, second = mine.controller(), theirs.controller()
-    read = mine.board.read
 
     async def nothing():
         return None
 
-    mine.board.read = nothing  # neither sees a plan
+    mine.board.instead["read"] = nothing  # neither sees a plan
     await first.start()
-    with pytest.raises(Foreign):
+    with pytest.raises(ForeignPlan):
         await second.start()
-    mine.board.read = read
+    mine.board.instead.clear()
     assert {plan.origin for plan in mine.board.plans} == {mine.store.name}
 
 
@@ -89,33 +88,33 @@ async def test_a_store_that_was_put_back_from_a_copy_leads_its_bus(pair):
 @pytest.mark.parametrize(
     ("held", "error"),
     [
-        ({"origin": "there", "fence": 1}, Foreign),
-        ({"origin": "there", "fence": 9}, Foreign),
-        ({"origin": "there", "fence": 1, "written": START - LEASE}, Foreign),
+        ({"origin": "there", "fence": 1}, ForeignPlan),
+        ({"origin": "there", "fence": 9}, ForeignPlan),
+        ({"origin": "there", "fence": 1, "written": START - LEASE}, ForeignPlan),
         ({"origin": "there", "fence": 1, "written": START - LEASE - TEN}, None),
         ({"origin": "there", "fence": 1, "written": START + 400 * LEASE}, None),
-        ({"origin": "there", "fence": 9, "written": START - LEASE - TEN}, Superseded),
+        ({"origin": "there", "fence": 9, "written": START - LEASE - TEN}, LeadershipLost),
         ({"origin": "there", "fence": 1, "written": None}, None),
         ({"origin": "here", "fence": 2}, None),
-        ({"origin": "here", "fence": 3}, Superseded),
+        ({"origin": "here", "fence": 3}, LeadershipLost),
         ({"origin": "", "fence": 2}, None),
-        ({"origin": "", "fence": 3}, Superseded),
+        ({"origin": "", "fence": 3}, LeadershipLost),
     ],
 )
 def test_what_stands_on_the_board_decides_who_may_write(held, error):
     base = Model("base", "http://127.0.0.1:1/v1", "base")
     plan = Plan(2, "r", "r", base, origin="here", written=START)
     found = Plan(**{"rollout": "r", "salt": "r", "baseline": base, "written": START} | held)
-    refuse(None, plan)
+    check_plan_write(None, plan)
     if error is None:
-        refuse(found, plan)
+        check_plan_write(found, plan)
     else:
         with pytest.raises(error) as raised:
-            refuse(found, plan)
+            check_plan_write(found, plan)
         assert type(raised.value) is error
 
 
 async def test_a_store_keeps_the_name_that_it_first_got(store):
-    for rows in (MemoryRollouts(), Rollouts(store.database)):
+    for rows in (MemoryRollouts(), RolloutRepository(store.database)):
         assert await rows.origin("one") == "one"
         assert await rows.origin("two") == "one"

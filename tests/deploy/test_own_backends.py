@@ -8,14 +8,21 @@ import pytest
 from tests.deploy.controlling import model
 from tests.gateway.conftest import plan, started, user
 from tests.gateway.profiles import Profile, Profiled
+from tests.gateway.talking import streamed
 
-from upswing.adapters.asking import Asking
-from upswing.adapters.objects import Objects
-from upswing.adapters.probing import KEPT, Probes, probe
-from upswing.adapters.serving import HttpServing, Server
-from upswing.backend_keys import key_for, read_backend_keys
-from upswing.contracts.backend import ModelOrigin, RemoteModel, path_of, placed, remote_of
+from upswing.contracts.backend import (
+    ModelOrigin,
+    RemoteModel,
+    parse_remote_path,
+    path_of_remote,
+    resolve_base_and_path,
+)
+from upswing.contracts.backend_keys import key_for, read_backend_keys
 from upswing.errors import Denied, Misuse, Rejected, Transient
+from upswing.serve.client import ModelServingClient, ServerConnection
+from upswing.serve.probing import PROBE_LIFETIME, ServerProbes, probe
+from upswing.train.checkpoints.storage import CheckpointStore
+from upswing.validate.model_client import ModelClient
 
 pytestmark = pytest.mark.live
 KEY = "sk-theirs-and-nobody-else's"
@@ -49,18 +56,23 @@ class Ground:
 
     def begin(self):
         """The loop starts, with nothing but its files."""
-        self.probes = Probes(self.folder / "backends.json", self.key_of, clock=self.clock)
-        self.serving = HttpServing(
-            Server(lambda: "http://127.0.0.1:1"), Objects(str(self.folder / "kept")),
-            self.folder / "copies", self.probes, self.key_of,
-        )  # fmt: skip
+        self.probes = ServerProbes(self.folder / "backends.json", self.key_of, clock=self.clock)
+        self.serving = ModelServingClient(
+            ServerConnection(lambda: "http://127.0.0.1:1"),
+            CheckpointStore(str(self.folder / "kept")),
+            self.folder / "copies",
+            self.probes,
+            self.key_of,
+        )
 
     def key_of(self, url):
         return key_for(url, self.keys)
 
 
 def row(server, **origin):
-    base, path = placed(ModelOrigin(backend=server.url, name="theirs", **origin), "mine", None)
+    base, path = resolve_base_and_path(
+        ModelOrigin(backend=server.url, name="theirs", **origin), "mine", None
+    )
     return model(7, model_id="mine", base_model=base, path=path)
 
 
@@ -70,7 +82,8 @@ async def test_every_server_answers_an_agent_and_is_asked_for_what_it_has(profil
         ground = Ground(tmp_path, {server.url + "/": profile.key} if profile.key else {})
         served = await ground.serving.ensure(row(server))
         has = {"logprobs": profile.logprobs, "return_token_ids": profile.token_ids}
-        assert served.extra == {name: True for name, value in has.items() if value}
+        uncounted = {"stream_options": None} if profile.strict else {}
+        assert served.extra == {name: True for name, value in has.items() if value} | uncounted
         assert served.strict is profile.strict
         odd = [field for fields in server.minded for field in fields]
         assert odd.count("return_token_ids") == (not profile.token_ids), "only a probe asks, once"
@@ -80,15 +93,18 @@ async def test_every_server_answers_an_agent_and_is_asked_for_what_it_has(profil
             theirs = {"guided_json": {}, "metadata": {"session_id": "s"}} if profile.strict else {}
             status, answer = await gateway.chat(user("hi"), seed=3, **theirs)
             assert (status, answer["choices"][0]["message"]["content"]) == (200, "hi")
-        assert server.minded == [], (
-            "an agent's request brings nothing that the server does not know"
-        )
-        assert len(server.requests) == seen + 1
+            assert server.minded == [], (
+                "an agent's request brings nothing that the server does not know"
+            )
+            assert len(server.requests) == seen + 1
+            asked = {"model": "m", "messages": [user("hi")]}
+            assert (await streamed(gateway, asked))[0] == 200
+            assert server.minded == ([] if profile.strict else [["stream_options"]])
 
         for _ in range(2):
             assert await ground.serving.ensure(row(server)) == served
             ground.begin()
-        assert len(server.chats()) == sum("/chat" in r["path"] for r in server.requests[: seen + 1])
+        assert len(server.chats()) == sum("/chat" in r["path"] for r in server.requests[: seen + 2])
         assert await ground.serving.alive(served)
 
 
@@ -101,9 +117,11 @@ async def test_a_server_that_must_not_be_probed_is_never_asked_anything_but_chat
         found = await ground.serving.check("mine", row(server, probe=False).path)
         assert found["probed"] is False
         served = await ground.serving.ensure(row(server, probe=False))
-        assert (served.extra, served.strict, server.requests) == ({}, True, [])
+        nothing = {"stream_options": None}
+        assert (served.extra, served.strict, server.requests) == (nothing, True, [])
         async with started(plan(served), backend_keys=ground.keys) as gateway:
             status, _ = await gateway.chat(user("hi"), guided_json={}, top_k=3)
+            assert (await streamed(gateway, {"model": "m", "messages": [user("hi")]}))[0] == 200
         assert (status, server.minded) == (200, [])
 
 
@@ -114,16 +132,16 @@ async def test_what_is_remembered_lasts_a_week_and_outlives_a_server_that_is_awa
         assert not (await ground.probes.abilities(url, "theirs")).logprobs
         server.profile = Profile()
         assert not (await ground.probes.abilities(url, "theirs")).logprobs
-        ground.clock.now += KEPT
+        ground.clock.now += PROBE_LIFETIME
         ground.begin()
         assert (await ground.probes.abilities(url, "theirs")).logprobs
-        ground.clock.now += KEPT + timedelta(days=1)
+        ground.clock.now += PROBE_LIFETIME + timedelta(days=1)
     assert (await ground.probes.abilities(url, "theirs")).logprobs, "it is away: the old holds"
     with pytest.raises(Transient):
-        await ground.probes.abilities(url, "theirs", anew=True)
+        await ground.probes.abilities(url, "theirs", force=True)
     (tmp_path / "backends.json").write_text("{damaged")
     ground.begin()
-    assert ground.probes.known(url, "theirs") is None
+    assert ground.probes.cached(url, "theirs") is None
 
 
 async def test_many_who_ask_at_once_wait_for_one_probe(tmp_path):
@@ -133,7 +151,7 @@ async def test_many_who_ask_at_once_wait_for_one_probe(tmp_path):
         found = await asyncio.gather(*asked)
         assert len(set(found)) == 1
         once = len(server.requests)
-        await ground.probes.abilities(server.url, "theirs", anew=True)
+        await ground.probes.abilities(server.url, "theirs", force=True)
         assert len(server.requests) == 2 * once
 
 
@@ -194,9 +212,13 @@ async def test_the_kind_of_an_answer_does_not_matter_where_it_is_one(tmp_path):
 
 async def test_a_server_that_takes_next_to_nothing_can_be_used(tmp_path):
     few = Profile(
-        listing=False, logprobs=False, token_ids=False, tools=False, strict=True,
+        listing=False,
+        logprobs=False,
+        token_ids=False,
+        tools=False,
+        strict=True,
         knows=frozenset({"model", "messages"}),
-    )  # fmt: skip
+    )
     async with Profiled(few) as server:
         found = await probe(server.url, "theirs", "")
         refused = {
@@ -206,6 +228,7 @@ async def test_a_server_that_takes_next_to_nothing_can_be_used(tmp_path):
             "top_p",
             "seed",
             "metadata",
+            "stream_options",
             "tools",
         }
         assert (found.strict, found.unusable) == (True, refused)
@@ -221,7 +244,11 @@ async def test_validation_sends_no_field_that_a_probe_found_to_be_refused(tmp_pa
         async def find(_):
             return server.url, "theirs"
 
-        ask = Asking(find, most=64, unusable=lambda *place: ground.probes.known(*place).unusable)
+        ask = ModelClient(
+            find,
+            max_tokens=64,
+            unusable_fields=lambda *place: ground.probes.cached(*place).unusable,
+        )
         tool = {"type": "function", "function": {"name": "look", "parameters": {}}}
         answer = await ask("mine", [user("hi")], seed=1, max_tokens=16, tools=[tool])
         assert (answer.text, server.minded) == ("hi", [])
@@ -237,69 +264,97 @@ async def test_the_base_at_the_users_own_server_is_probed_too(tmp_path):
     async with Profiled(Profile(listing=False, token_ids=False, key=KEY)) as server:
         ground = Ground(tmp_path)
         keys = {"127.0.0.1": KEY}
-        probes = Probes(tmp_path / "b.json", lambda _: keys["127.0.0.1"], clock=ground.clock)
-        theirs = Server(lambda: server.url, KEY, None, foreign=True)
-        serving = HttpServing(theirs, Objects(str(tmp_path / "kept")), tmp_path / "copies", probes)
+        probes = ServerProbes(tmp_path / "b.json", lambda _: keys["127.0.0.1"], clock=ground.clock)
+        theirs = ServerConnection(lambda: server.url, KEY, None, foreign=True)
+        serving = ModelServingClient(
+            theirs, CheckpointStore(str(tmp_path / "kept")), tmp_path / "copies", probes
+        )
         served = await serving.ensure("theirs")
         assert (served.extra, await serving.alive(served)) == ({"logprobs": True}, True)
-        said = Server(lambda: server.url, KEY, {"top_k": 1}, foreign=True)
-        serving = HttpServing(said, Objects(str(tmp_path / "kept")), tmp_path / "copies", probes)
+        said = ServerConnection(lambda: server.url, KEY, {"top_k": 1}, foreign=True)
+        serving = ModelServingClient(
+            said, CheckpointStore(str(tmp_path / "kept")), tmp_path / "copies", probes
+        )
         assert (await serving.ensure("theirs")).extra == {"top_k": 1}, "the user's word holds"
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "https://me:pw@gpu", "ftp://gpu", "https://gpu/v1?key=1", "https://gpu/v1#x", "gpu:8000",
-        "https://gpu/a/../b", "https://gpu/%2e%2E/b", "https://gpu/v1 x", "https://gpu/v1\n", "",
+        "https://me:pw@gpu",
+        "ftp://gpu",
+        "https://gpu/v1?key=1",
+        "https://gpu/v1#x",
+        "gpu:8000",
+        "https://gpu/a/../b",
+        "https://gpu/%2e%2E/b",
+        "https://gpu/v1 x",
+        "https://gpu/v1\n",
+        "",
     ],
-)  # fmt: skip
+)
 def test_an_address_is_plain_or_refused(url):
     with pytest.raises(Rejected):
-        path_of(RemoteModel(url, "m"))
+        path_of_remote(RemoteModel(url, "m"))
 
 
 @pytest.mark.parametrize("name", ["m", "org/model", "a#b", "ft:gpt-4o:org::id", "größe"])
 @pytest.mark.parametrize("asks", [True, False])
 def test_a_path_says_the_server_the_name_and_whether_to_probe(name, asks):
     remote = RemoteModel("https://gpu:8000/v1", name, asks)
-    assert remote_of(path_of(remote)) == remote
+    assert parse_remote_path(path_of_remote(remote)) == remote
 
 
 @pytest.mark.parametrize(
     "origin",
     [
-        ModelOrigin(), ModelOrigin("/models/1", "https://gpu"), ModelOrigin("/models/1", name="m"),
+        ModelOrigin(),
+        ModelOrigin("/models/1", "https://gpu"),
+        ModelOrigin("/models/1", name="m"),
         ModelOrigin("/models/1", probe=False),
     ],
-)  # fmt: skip
+)
 def test_a_model_is_at_one_place(origin):
     with pytest.raises(Rejected):
-        placed(origin, "mine", "tiny")
+        resolve_base_and_path(origin, "mine", "tiny")
 
 
 def test_a_key_is_bound_to_one_url():
     keys = read_backend_keys(
         {
             "UPSWING_BACKEND_KEY_A": "https://a.example/v1=one=1,x",
-            "UPSWING_BACKEND_KEY_B": "http://b:8000=two", "UPSWING_BACKEND_KEY_C": "",
-            "UPSWING_BACKEND_KEYS": "https://c.example=three", "OTHER": "x",
+            "UPSWING_BACKEND_KEY_B": "http://b:8000=two",
+            "UPSWING_BACKEND_KEY_C": "",
+            "UPSWING_BACKEND_KEYS": "https://c.example=three",
+            "OTHER": "x",
         }
-    )  # fmt: skip
+    )
     for url, key in {
-        "https://a.example/v1": "one=1,x", "https://a.example/v1/": "one=1,x",
-        "https://a.example/v2": "", "https://a.example/v10": "", "http://a.example/v1": "",
-        "https://a.example.evil/v1": "", "https://evil/https://a.example/v1": "",
-        "http://b:8000/v1": "two", "http://b:80001/v1": "", "http://b/v1": "",
+        "https://a.example/v1": "one=1,x",
+        "https://a.example/v1/": "one=1,x",
+        "https://a.example/v2": "",
+        "https://a.example/v10": "",
+        "http://a.example/v1": "",
+        "https://a.example.evil/v1": "",
+        "https://evil/https://a.example/v1": "",
+        "http://b:8000/v1": "two",
+        "http://b:80001/v1": "",
+        "http://b/v1": "",
         "https://c.example/v1": "",
-    }.items():  # fmt: skip
+    }.items():
         assert key_for(url, keys) == key, url
 
 
 @pytest.mark.parametrize(
-    "said", ["sk-secret", "https://a.example/v1", "https://a.example/v1=", "https://u:p@a=sk-secret",
-             "https://a.example/v1=sk-secret\u20ac"],
-)  # fmt: skip
+    "said",
+    [
+        "sk-secret",
+        "https://a.example/v1",
+        "https://a.example/v1=",
+        "https://u:p@a=sk-secret",
+        "https://a.example/v1=sk-secret\u20ac",
+    ],
+)
 def test_a_key_that_is_bound_to_nothing_is_refused_and_not_repeated(said):
     with pytest.raises(Misuse, match="UPSWING_BACKEND_KEY_X") as refused:
         read_backend_keys({"UPSWING_BACKEND_KEY_X": said})

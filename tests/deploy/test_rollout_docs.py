@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from upswing.deploy.states import FIRST, MODEL, ROLLOUT, mermaid
+from upswing.deploy.core.states import (
+    INITIAL_STATES,
+    MODEL_TRANSITIONS,
+    ROLLOUT_TRANSITIONS,
+    mermaid_diagram,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "rollouts.md"
 
@@ -17,7 +22,13 @@ def test_the_examples_of_the_guide_run():
     assert done.failed == 0
 
 
-@pytest.mark.parametrize(("name", "table", "first"), [("model", MODEL, FIRST[0]), ("rollout", ROLLOUT, FIRST[1])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "table", "first"),
+    [
+        ("model", MODEL_TRANSITIONS, INITIAL_STATES[0]),
+        ("rollout", ROLLOUT_TRANSITIONS, INITIAL_STATES[1]),
+    ],
+)
 def test_the_diagrams_are_drawn_from_the_tables(name, table, first):
     (drawn,) = re.findall(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", PAGE.read_text(), re.DOTALL)
-    assert drawn == f"```mermaid\n{mermaid(table, first)}\n```\n"
+    assert drawn == f"```mermaid\n{mermaid_diagram(table, first)}\n```\n"

@@ -1,37 +1,37 @@
 """Rollouts in the store: on the twin, on SQLite and on PostgreSQL."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from tests.deploy.scoring import NOW, REDACTOR, reward_of, scored
 from tests.support import raw
 
-from upswing.adapters.memory import MemoryRollouts
-from upswing.adapters.sql.decisions import Decisions
-from upswing.adapters.sql.models import Models
-from upswing.adapters.sql.rewards import Rewards
-from upswing.adapters.sql.rollouts import Rollouts
-from upswing.adapters.sql.signals import SignalReader
-from upswing.collect.admit import Limits, admit_feedback
+from upswing.collect.core.admit import AdmissionLimits, admit_feedback
 from upswing.contracts import ModelDeployed
 from upswing.contracts.examples import EXAMPLES
 from upswing.contracts.topics import MODEL_DEPLOYED
-from upswing.errors import Conflict
-from upswing.ports import Decision
-from upswing.ports_rollout import (
-    MOST_ASIDE,
-    Audit,
-    Change,
-    Complaints,
+from upswing.deploy.core.rows import (
+    MOST_PENDING,
+    ComplaintBatch,
+    DeploymentChange,
     Incident,
-    ModelMove,
-    NewModel,
+    LeadershipLost,
+    ModelStateChange,
+    ObservedComplaint,
     RecordRow,
+    RegisteredModel,
     RolloutRow,
-    SeenComplaint,
-    Superseded,
 )
+from upswing.deploy.in_memory import MemoryRollouts
+from upswing.deploy.repository import RolloutRepository
+from upswing.errors import Conflict
+from upswing.infra.sql.decisions import Decisions
+from upswing.infra.sql.models import Models
+from upswing.infra.sql.rewards import Rewards
+from upswing.records import AuditEntry, Decision
+from upswing.trigger.signals import SignalReader
 
 MESSAGE = raw(EXAMPLES[ModelDeployed])
 
@@ -41,18 +41,18 @@ def row(name="r-1", model="m-1", state="ramping", share=0.1, baseline="tiny"):
 
 
 def change(**parts):
-    return Change(now=NOW, **parts)
+    return DeploymentChange(now=NOW, **parts)
 
 
 @pytest.fixture
 def rollouts(request, store):
-    return Rollouts(store.database)
+    return RolloutRepository(store.database)
 
 
 @pytest.fixture
 async def both(request, store):
     """The twin, and every engine."""
-    return [MemoryRollouts(), Rollouts(store.database)]
+    return [MemoryRollouts(), RolloutRepository(store.database)]
 
 
 async def test_whoever_takes_over_raises_the_fence_and_the_one_before_writes_no_more(both):
@@ -60,32 +60,34 @@ async def test_whoever_takes_over_raises_the_fence_and_the_one_before_writes_no_
         assert await rows.leader() is None
         first, before = await rows.take_over("one", NOW)
         assert (first, before) == (1, None)
-        await rows.beat(first, NOW, NOW)
+        await rows.heartbeat(first, NOW, NOW)
         second, before = await rows.take_over("two", NOW + timedelta(seconds=1))
         assert (second, before.holder, before.held) == (2, "one", NOW)
-        with pytest.raises(Superseded):
+        with pytest.raises(LeadershipLost):
             await rows.commit(first, change(rollouts=(row(),)))
-        with pytest.raises(Superseded):
-            await rows.beat(first, NOW, NOW)
+        with pytest.raises(LeadershipLost):
+            await rows.heartbeat(first, NOW, NOW)
         await rows.commit(second, change(rollouts=(row(),)))
         assert (await rows.leader()).held == NOW
-        assert len((await rows.standing()).rollouts) == 1
+        assert len((await rows.deployment_rows()).rollouts) == 1
 
 
 async def test_a_change_happens_whole_or_not_at_all(both):
     for rows in both:
         fence, _ = await rows.take_over("one", NOW)
-        impossible = ModelMove("nobody", "deployed", ("passed",))
+        impossible = ModelStateChange("nobody", "deployed", ("passed",))
         with pytest.raises(Conflict):
             await rows.commit(
                 fence,
                 change(
-                    rollouts=(row(),), records=(RecordRow("r-1", 1, 2, b"{}"),),
-                    models=(impossible,), messages=(MESSAGE,),
-                    audit=(Audit("ann", "traffic", "m-1", b"null", NOW),),
+                    rollouts=(row(),),
+                    records=(RecordRow("r-1", 1, 2, b"{}"),),
+                    models=(impossible,),
+                    messages=(MESSAGE,),
+                    audit=(AuditEntry("ann", "traffic", "m-1", b"null", NOW),),
                 ),
-            )  # fmt: skip
-        assert (await rows.standing()).rollouts == ()
+            )
+        assert (await rows.deployment_rows()).rollouts == ()
         assert await rows.record("r-1") is None
         assert await rows.audit() == []
 
@@ -93,11 +95,11 @@ async def test_a_change_happens_whole_or_not_at_all(both):
 async def test_a_model_moves_only_from_where_it_may(both):
     for rows in both:
         fence, _ = await rows.take_over("one", NOW)
-        new = NewModel("m-1", "tiny", "/models/m-1")
+        new = RegisteredModel("m-1", "tiny", "/models/m-1")
         await rows.commit(fence, change(newcomer=new))
         await rows.commit(fence, change(newcomer=new))
         with pytest.raises(Conflict):
-            await rows.commit(fence, change(newcomer=NewModel("m-1", "tiny", "/elsewhere")))
+            await rows.commit(fence, change(newcomer=RegisteredModel("m-1", "tiny", "/elsewhere")))
         made = await rows.model("m-1")
         assert (made.state, made.path, made.job_id[:11]) == (
             "trained",
@@ -105,13 +107,17 @@ async def test_a_model_moves_only_from_where_it_may(both):
             "registered-",
         )
         await rows.commit(
-            fence, change(models=(ModelMove("m-1", "deployed", ("trained",), NOW, 0.5),))
+            fence, change(models=(ModelStateChange("m-1", "deployed", ("trained",), NOW, 0.5),))
         )
         made = await rows.model("m-1")
         assert (made.state, made.deployed, made.baseline_reward) == ("deployed", NOW, 0.5)
         with pytest.raises(Conflict, match="is deployed"):
-            await rows.commit(fence, change(models=(ModelMove("m-1", "canary", ("passed",)),)))
-        await rows.commit(fence, change(models=(ModelMove("m-1", "retired", ("deployed",)),)))
+            await rows.commit(
+                fence, change(models=(ModelStateChange("m-1", "canary", ("passed",)),))
+            )
+        await rows.commit(
+            fence, change(models=(ModelStateChange("m-1", "retired", ("deployed",)),))
+        )
         assert (await rows.model("m-1")).baseline_reward == 0.5
         assert [each.model_id for each in await rows.models()] == ["m-1"]
 
@@ -131,23 +137,25 @@ async def test_what_is_over_is_history(both):
         fence, _ = await rows.take_over("one", NOW)
         await rows.commit(fence, change(rollouts=(row(), row("r-2", "m-2", "queued", 0.0))))
         await rows.commit(fence, change(rollouts=(row(state="rolled_back", share=0.0),)))
-        assert [each.rollout_id for each in (await rows.standing()).rollouts] == ["r-2"]
-        assert [each.rollout_id for each in await rows.history()] == ["r-2", "r-1"]
-        assert (await rows.latest("m-1")).state == "rolled_back"
-        assert await rows.latest("m-9") is None
+        assert [each.rollout_id for each in (await rows.deployment_rows()).rollouts] == ["r-2"]
+        assert [each.rollout_id for each in await rows.list_rollouts()] == ["r-2", "r-1"]
+        assert (await rows.latest_rollout("m-1")).state == "rolled_back"
+        assert await rows.latest_rollout("m-9") is None
 
 
 async def test_records_incidents_and_the_audit_come_back_as_they_went_in(both):
     for rows in both:
         fence, _ = await rows.take_over("one", NOW)
         incident = Incident("i-1", "r-1", "m-1", "hard_failure", "It fails.", b'{"n": 1}', NOW)
-        audit = Audit("ann", "traffic", "m-1", b'{"traffic_percentage": 5}', NOW)
+        audit = AuditEntry("ann", "traffic", "m-1", b'{"traffic_percentage": 5}', NOW)
         await rows.commit(
             fence,
             change(
-                records=(RecordRow("r-1", 7, 8, b'{"a": 1}'),), incidents=(incident,), audit=(audit,)
+                records=(RecordRow("r-1", 7, 8, b'{"a": 1}'),),
+                incidents=(incident,),
+                audit=(audit,),
             ),
-        )  # fmt: skip
+        )
         assert await rows.record("r-1") == b'{"a": 1}'
         assert await rows.incidents() == [incident]
         assert await rows.audit() == [audit]
@@ -167,16 +175,26 @@ async def test_models_on_their_way_and_those_that_rollouts_name_are_in_the_pictu
     models = Models(store.database)
     names = [
         await models.register(
-            job_id=f"j-{job}", base_model="tiny", parent=None, snapshot="s", path="/p", card="",
-            samples=1, final_reward=None, now=NOW,
+            job_id=f"j-{job}",
+            base_model="tiny",
+            parent=None,
+            snapshot="s",
+            path="/p",
+            card="",
+            samples=1,
+            final_reward=None,
+            now=NOW,
         )
         for job in range(4)
-    ]  # fmt: skip
+    ]
     fence, _ = await rollouts.take_over("one", NOW)
-    moves = [ModelMove(names[1], "failed", ("trained",)), ModelMove(names[2], "retired", ("trained",))]  # fmt: skip
+    moves = [
+        ModelStateChange(names[1], "failed", ("trained",)),
+        ModelStateChange(names[2], "retired", ("trained",)),
+    ]
     named = row("r-1", names[3], baseline=names[2])
     await rollouts.commit(fence, change(models=tuple(moves), rollouts=(named,)))
-    seen = [each.model_id for each in (await rollouts.standing()).models]
+    seen = [each.model_id for each in (await rollouts.deployment_rows()).models]
     assert seen == [names[0], names[2], names[3]]
 
 
@@ -196,9 +214,11 @@ async def test_only_what_chance_gave_to_one_model_counts(store, rollouts):
     seen = await rollouts.rewards_after(0, ["m-1", "tiny"])
     assert [each.lost for each in seen.rows] == [False, False, True, True, False]
     assert [(each.model, each.rollout, each.raw_total) for each in seen.rows if not each.lost] == [
-        ("m-1", "r-1", 0.4), ("tiny", "r-1", 0.6), ("m-1", "r-2", 0.9),
-    ]  # fmt: skip
-    assert seen.upto == (await rollouts.newest())[0] == 9
+        ("m-1", "r-1", 0.4),
+        ("tiny", "r-1", 0.6),
+        ("m-1", "r-2", 0.9),
+    ]
+    assert seen.upto == (await rollouts.newest_sequences())[0] == 9
     assert not seen.more
     assert (await rollouts.rewards_after(seen.upto, ["m-1"])).rows == ()
 
@@ -219,10 +239,10 @@ async def test_what_only_says_that_a_gateway_recorded_it_is_no_evidence(store, r
     await say(store, 1, type="thumbs_down", trajectory_id=forged)
     assert (await rollouts.rewards_after(0, ["m-1"])).rows == ()
     assert (await rollouts.complaints_after(0, ["m-1"])).rows == ()
-    assert (await rollouts.earned("m-1")).count == 0
+    assert (await rollouts.mean_reward("m-1")).count == 0
     await scored(store, total=0.4)
     assert [each.raw_total for each in (await rollouts.rewards_after(0, ["m-1"])).rows] == [0.4]
-    assert (await rollouts.earned("m-1")).mean == pytest.approx(0.4)
+    assert (await rollouts.mean_reward("m-1")).mean == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize("rollout", ["r-1", ""])
@@ -232,9 +252,9 @@ async def test_what_a_switch_chose_is_nobodys_evidence(store, rollouts, rollout)
     await say(store, 1, type="thumbs_down", trajectory_id=name)
     assert (await rollouts.rewards_after(0, ["m-1"])).rows == ()
     assert (await rollouts.complaints_after(0, ["m-1"])).rows == ()
-    assert (await rollouts.earned("m-1")).count == 0
+    assert (await rollouts.mean_reward("m-1")).count == 0
     await scored(store, total=0.4)
-    assert (await rollouts.earned("m-1")).mean == pytest.approx(0.4)
+    assert (await rollouts.mean_reward("m-1")).mean == pytest.approx(0.4)
 
 
 async def test_rewards_are_read_in_batches(store, rollouts):
@@ -247,22 +267,23 @@ async def test_rewards_are_read_in_batches(store, rollouts):
 
 
 async def test_what_a_model_earned_is_the_mean_of_its_newest(store, rollouts):
-    assert (await rollouts.earned("m-1")).mean is None
+    assert (await rollouts.mean_reward("m-1")).mean is None
     for total in (0.2, 0.4, 0.6):
         await scored(store, total=total)
     await scored(store, total=0.0, infra_error=True)
-    told = await rollouts.earned("m-1", most=2)
+    told = await rollouts.mean_reward("m-1", most=2)
     assert (told.mean, told.count) == (pytest.approx(0.5), 2)
 
 
-async def say(store, number, now=NOW, **word):
+async def say(store, number, now=NOW, *, key="", **word):
     said = {
         "user_id": "user-4",
         "feedback_id": f"f-{number}",
         "timestamp": "2026-01-05T12:00:00Z",
         **word,
     }
-    admitted, _ = admit_feedback(raw(said), REDACTOR, Limits())
+    admitted, _ = admit_feedback(raw(said), REDACTOR, AdmissionLimits())
+    admitted = replace(admitted, principal=key) if key else admitted
     await store.take_feedback(admitted, now=now, announce=False)
 
 
@@ -276,30 +297,31 @@ async def test_a_trajectory_complains_once_and_only_when_somebody_is_unhappy(sto
     await say(store, 6, type="thumbs_down", inference_id="chatcmpl-1")
     seen = await rollouts.complaints_after(0, ["m-1", "tiny"])
     assert [(each.seq, each.model, each.rollout) for each in seen.rows] == [
-        (2, "m-1", "r-1"), (5, "tiny", "r-1"),
-    ]  # fmt: skip
+        (2, "m-1", "r-1"),
+        (5, "tiny", "r-1"),
+    ]
     assert seen.upto == 6
 
 
 async def test_a_complaint_waits_for_its_trajectory_but_not_for_ever(store, rollouts):
     await say(store, 1, type="thumbs_down", episode_id="e-7")
     seen = await rollouts.complaints_after(0, ["m-1"])
-    assert (seen.rows, seen.upto, seen.aside) == ((), 1, (1,))
+    assert (seen.rows, seen.upto, seen.pending) == ((), 1, (1,))
     await scored(store, episode="e-7")
-    seen = await rollouts.complaints_after(1, ["m-1"], aside=seen.aside)
-    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([1], 1, ())
+    seen = await rollouts.complaints_after(1, ["m-1"], pending=seen.pending)
+    assert ([each.seq for each in seen.rows], seen.upto, seen.pending) == ([1], 1, ())
     await say(store, 2, type="thumbs_down", episode_id="never")
     waiting = await rollouts.complaints_after(1, ["m-1"])
     await say(store, 3, NOW + timedelta(hours=2), type="thumbs_up", episode_id="e-7")
-    seen = await rollouts.complaints_after(2, ["m-1"], aside=waiting.aside)
-    assert (waiting.aside, seen.rows, seen.upto, seen.aside) == ((2,), (), 3, ())
+    seen = await rollouts.complaints_after(2, ["m-1"], pending=waiting.pending)
+    assert (waiting.pending, seen.rows, seen.upto, seen.pending) == ((2,), (), 3, ())
 
 
 @pytest.fixture(params=["twin", "store"])
 async def complaining(request, store):
     """Complaints about four episodes, and a way to have an episode come after its complaint."""
     if request.param == "twin":
-        rows = [SeenComplaint(seq, "m-1", "r-1", NOW) for seq in (1, 2, 3, 4)]
+        rows = [ObservedComplaint(seq, "m-1", "r-1", NOW) for seq in (1, 2, 3, 4)]
         twin = MemoryRollouts(complaints=rows, unknown={1, 3})
 
         async def comes(seq):
@@ -310,54 +332,77 @@ async def complaining(request, store):
         await scored(store, episode=f"e-{episode}")
     for seq in (1, 2, 3, 4):
         await say(store, seq, type="thumbs_down", episode_id=f"e-{seq}")
-    return Rollouts(store.database), lambda seq: scored(store, episode=f"e-{seq}")
+    return RolloutRepository(store.database), lambda seq: scored(store, episode=f"e-{seq}")
 
 
 async def test_a_complaint_that_nothing_is_known_about_holds_up_no_other(complaining):
     rows, comes = complaining
     seen = await rows.complaints_after(0, ["m-1"])
-    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([2, 4], 4, (1, 3))
+    assert ([each.seq for each in seen.rows], seen.upto, seen.pending) == ([2, 4], 4, (1, 3))
     await comes(3)
-    seen = await rows.complaints_after(seen.upto, ["m-1"], aside=seen.aside)
-    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([3], 4, (1,))
+    seen = await rows.complaints_after(seen.upto, ["m-1"], pending=seen.pending)
+    assert ([each.seq for each in seen.rows], seen.upto, seen.pending) == ([3], 4, (1,))
     await comes(1)
-    seen = await rows.complaints_after(seen.upto, ["m-1"], aside=seen.aside)
-    assert ([each.seq for each in seen.rows], seen.upto, seen.aside) == ([1], 4, ())
+    seen = await rows.complaints_after(seen.upto, ["m-1"], pending=seen.pending)
+    assert ([each.seq for each in seen.rows], seen.upto, seen.pending) == ([1], 4, ())
 
 
 async def test_what_waits_is_carried_from_batch_to_batch(complaining):
     rows, _ = complaining
-    seen, found = Complaints((), 0, more=True), []
+    seen, found = ComplaintBatch((), 0, more=True), []
     while seen.more:
-        seen = await rows.complaints_after(seen.upto, ["m-1"], limit=1, aside=seen.aside)
+        seen = await rows.complaints_after(seen.upto, ["m-1"], limit=1, pending=seen.pending)
         found += [each.seq for each in seen.rows]
-    assert (found, seen.upto, seen.aside) == ([2, 4], 4, (1, 3))
+    assert (found, seen.upto, seen.pending) == ([2, 4], 4, (1, 3))
+
+
+async def test_a_crowd_of_one_key_pushes_out_its_own(store, rollouts):
+    for number in range(5):
+        await say(store, number, type="thumbs_down", episode_id=f"e-{number}", key=f"k-{number}")
+    for number in range(MOST_PENDING + 2):
+        made_up = {"type": "thumbs_down", "episode_id": f"made-up-{number}"}
+        await say(store, 10 + number, key="troll", **made_up)
+    seen = await rollouts.complaints_after(0, ["m-1"], limit=2 * MOST_PENDING)
+    assert len(seen.pending) == MOST_PENDING
+    assert seen.pending[:5] == (1, 2, 3, 4, 5)
 
 
 async def test_a_crowd_of_complaints_about_nothing_pushes_the_oldest_out(store, rollouts):
-    for number in range(MOST_ASIDE + 2):
+    for number in range(MOST_PENDING + 2):
         await say(store, number, type="thumbs_down", episode_id=f"made-up-{number}")
-    seen = await rollouts.complaints_after(0, ["m-1"], limit=MOST_ASIDE + 2)
-    assert (len(seen.aside), seen.aside[0], seen.aside[-1]) == (MOST_ASIDE, 3, MOST_ASIDE + 2)
-    again = await rollouts.complaints_after(seen.upto, ["m-1"], aside=seen.aside)
-    assert again.aside == seen.aside
+    seen = await rollouts.complaints_after(0, ["m-1"], limit=MOST_PENDING + 2)
+    assert (len(seen.pending), seen.pending[0], seen.pending[-1]) == (
+        MOST_PENDING,
+        3,
+        MOST_PENDING + 2,
+    )
+    again = await rollouts.complaints_after(seen.upto, ["m-1"], pending=seen.pending)
+    assert again.pending == seen.pending
 
 
-async def test_who_is_withdrawn_is_told_the_newest_first_and_not_without_end(both, monkeypatch):
+async def test_who_is_withdrawn_is_told_the_newest_first_and_not_without_end(both, store):
     for rows in both:
         fence, _ = await rows.take_over("one", NOW)
         states = ("rolled_back", "aborted", "retired", "failed", "deployed", "trained")
         for state in states:
-            await rows.commit(fence, change(newcomer=NewModel(state, "tiny", f"/models/{state}")))
+            await rows.commit(
+                fence, change(newcomer=RegisteredModel(state, "tiny", f"/models/{state}"))
+            )
             if state != "trained":
-                await rows.commit(fence, change(models=(ModelMove(state, state, ("trained",)),)))
-        assert (await rows.standing()).withdrawn == ("retired", "aborted", "rolled_back")
-        await rows.commit(fence, change(models=(ModelMove("retired", "canary", ("retired",)),)))
-        assert (await rows.standing()).withdrawn == ("aborted", "rolled_back")
-        for place in ("adapters.memory", "adapters.sql.rollouts"):
-            monkeypatch.setattr(f"upswing.{place}.MOST_WITHDRAWN", 1)
-        assert (await rows.standing()).withdrawn == ("aborted",)
-        monkeypatch.undo()
+                await rows.commit(
+                    fence, change(models=(ModelStateChange(state, state, ("trained",)),))
+                )
+        assert (await rows.deployment_rows()).withdrawn == ("retired", "aborted", "rolled_back")
+        await rows.commit(
+            fence, change(models=(ModelStateChange("retired", "canary", ("retired",)),))
+        )
+        assert (await rows.deployment_rows()).withdrawn == ("aborted", "rolled_back")
+        limited = (
+            replace(rows, most_withdrawn=1)
+            if isinstance(rows, MemoryRollouts)
+            else RolloutRepository(store.database, most_withdrawn=1)
+        )
+        assert (await limited.deployment_rows()).withdrawn == ("aborted",)
 
 
 async def test_evidence_says_under_which_shares_it_began_and_what_part_of_the_traffic_it_is(

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.deploy.errors import Tally
-from upswing.deploy.evidence import begin
-from upswing.deploy.health import Health, judge
-from upswing.deploy.limits import Limits
-from upswing.deploy.ratio import SampleRatio
-from upswing.deploy.record import Record, take_rewards
-from upswing.ports_rollout import Rewards, SeenReward
+from upswing.deploy.core.error_rate import RequestCounts
+from upswing.deploy.core.evidence import begin_evidence
+from upswing.deploy.core.health import HealthStatus, judge_health
+from upswing.deploy.core.limits import RolloutLimits
+from upswing.deploy.core.record import RolloutRecord, add_rewards
+from upswing.deploy.core.rows import ObservedReward, RewardBatch
+from upswing.deploy.core.sample_ratio import SampleRatio
 
-LIMITS = Limits()
+LIMITS = RolloutLimits()
 CANARY = SimpleNamespace(model_id="candidate", rollout_id="r1")
 
 
@@ -63,35 +63,39 @@ def test_shares_that_grow_are_no_mismatch():
 
 def record_of(keeps_candidate):
     """A canary whose bad episodes vanish before anybody scores them."""
-    rng, record, rows, counts = random.Random(1), Record(), [], {True: 0, False: 0}
-    record.evidence, record.sources = begin(LIMITS), ["r1"]
+    rng, record, rows, counts = random.Random(1), RolloutRecord(), [], {True: 0, False: 0}
+    record.evidence, record.sources = begin_evidence(LIMITS), ["r1"]
     for seq, (candidate, share) in enumerate(drawn(rng, 3000, 0.25, keeps_candidate), 1):
         counts[candidate] += 1
         model = "candidate" if candidate else "base"
-        rows.append(SeenReward(seq, model, "r1", rng.gauss(0.6, 0.1), step=f"{share:g}"))
-    take_rewards(record, CANARY, Rewards(tuple(rows), len(rows)))
-    record.evidence.errors.count("g", Tally(counts[True], 0), Tally(counts[False], 0))
+        rows.append(ObservedReward(seq, model, "r1", rng.gauss(0.6, 0.1), step=f"{share:g}"))
+    add_rewards(record, CANARY, RewardBatch(tuple(rows), len(rows)))
+    record.evidence.errors.count(
+        "g", RequestCounts(counts[True], 0), RequestCounts(counts[False], 0)
+    )
     return record
 
 
-@pytest.mark.parametrize(("kept", "health"), [(1.0, Health.HEALTHY), (0.7, Health.INCONCLUSIVE)])
+@pytest.mark.parametrize(
+    ("kept", "health"), [(1.0, HealthStatus.HEALTHY), (0.7, HealthStatus.INCONCLUSIVE)]
+)
 def test_a_candidate_whose_episodes_vanish_is_not_proven(kept, health):
-    told = judge(record_of(kept).evidence, LIMITS)
+    told = judge_health(record_of(kept).evidence, LIMITS)
     assert told.health is health
-    assert told.proven is (health is Health.HEALTHY)
-    assert ("Sample ratio mismatch" in told.sentence) is (health is not Health.HEALTHY)
+    assert told.proven is (health is HealthStatus.HEALTHY)
+    assert ("Sample ratio mismatch" in told.sentence) is (health is not HealthStatus.HEALTHY)
 
 
 @pytest.mark.parametrize("late", [20, 200, 2000])
 def test_what_another_rollout_drew_is_no_mismatch(late):
     """A model that is held beside one that ramps: what was drawn before it came has that one's share."""
-    rng, record = random.Random(late), Record()
-    record.evidence, record.sources = begin(LIMITS), ["r1", "leads"]
-    rows = [SeenReward(seq, "base", "leads", rng.random(), "0.5") for seq in range(1, late + 1)]
+    rng, record = random.Random(late), RolloutRecord()
+    record.evidence, record.sources = begin_evidence(LIMITS), ["r1", "leads"]
+    rows = [ObservedReward(seq, "base", "leads", rng.random(), "0.5") for seq in range(1, late + 1)]
     for seq in range(late + 1, late + 3000):
         model = rng.choices(["leader", "candidate", "base"], [0.5, 0.2, 0.3])[0]
         if model != "leader":
-            rows.append(SeenReward(seq, model, "leads", rng.random(), "0.5+0.2"))
-    take_rewards(record, CANARY, Rewards(tuple(rows), rows[-1].seq))
+            rows.append(ObservedReward(seq, model, "leads", rng.random(), "0.5+0.2"))
+    add_rewards(record, CANARY, RewardBatch(tuple(rows), rows[-1].seq))
     assert record.evidence.rewards.candidates > 500
     assert (record.evidence.ratio.episodes, record.evidence.ratio.mismatch()) == (0, None)

@@ -11,11 +11,11 @@ from tests.deploy.controlling import model
 from tests.serving import Listening
 from tests.train.checkpoint_cases import facts, fresh_model, make_base
 
-from upswing.adapters.checkpoints.checking import verify
-from upswing.adapters.checkpoints.writing import save
-from upswing.adapters.objects import Objects
-from upswing.adapters.serving import TOKENS, HttpServing, Server
 from upswing.errors import Rejected, Transient
+from upswing.serve.client import TOKEN_FIELDS, ModelServingClient, ServerConnection
+from upswing.train.checkpoints.checking import verify
+from upswing.train.checkpoints.storage import CheckpointStore
+from upswing.train.checkpoints.writing import save_checkpoint
 
 pytestmark = pytest.mark.live
 KEY = "key-of-the-test"
@@ -68,7 +68,9 @@ def checkpoint(tmp_path_factory):
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("made")
     base = make_base(folder / "base")
-    return save(folder, "final", fresh_model(base, "adapter"), facts=facts(), base_folder=base)
+    return save_checkpoint(
+        folder, "final", fresh_model(base, "adapter"), info=facts(), base_folder=base
+    )
 
 
 @pytest.fixture
@@ -79,20 +81,20 @@ async def double():
 
 @pytest.fixture
 def serving(double, tmp_path):
-    server = Server(lambda: double.url, KEY)
-    return HttpServing(server, Objects(str(tmp_path / "kept")), tmp_path / "copies")
+    server = ServerConnection(lambda: double.url, KEY)
+    return ModelServingClient(server, CheckpointStore(str(tmp_path / "kept")), tmp_path / "copies")
 
 
 async def test_the_base_is_served_under_its_own_name(serving, double):
     served = await serving.ensure("tiny")
     assert (served.model_id, served.backend, served.name) == ("tiny", f"{double.url}/v1", "tiny")
-    assert served.extra == TOKENS
+    assert served.extra == TOKEN_FIELDS
     with pytest.raises(Transient, match="does not serve other"):
         await serving.ensure("other")
 
 
 async def test_a_kept_model_is_verified_and_loaded_once(serving, double, checkpoint, tmp_path):
-    kept = await Objects(str(tmp_path / "kept")).upload(checkpoint, "job-1/final")
+    kept = await CheckpointStore(str(tmp_path / "kept")).upload(checkpoint, "job-1/final")
     row = model(1, path=kept)
     served = await serving.ensure(row)
     assert served.name == row.model_id
@@ -126,9 +128,14 @@ async def test_another_checkpoint_in_the_place_of_the_one_that_was_trained_is_no
     base = make_base(tmp_path / "base")
     for number in range(5):
         weights = fresh_model(base, "adapter", seed=50 + number)  # all else is equal
-        other = save(tmp_path / f"{number}", "final", weights, facts=facts(), base_folder=base)
+        other = save_checkpoint(
+            tmp_path / f"{number}", "final", weights, info=facts(), base_folder=base
+        )
         verify(other)
-        for path in (str(other), await Objects(str(tmp_path / "kept")).upload(other, f"job-{number}/final")):  # fmt: skip
+        for path in (
+            str(other),
+            await CheckpointStore(str(tmp_path / "kept")).upload(other, f"job-{number}/final"),
+        ):
             with pytest.raises(Rejected, match="not the checkpoint that training made"):
                 await serving.ensure(model(1, path=path, seal=seal))
             trials.add()
@@ -164,8 +171,10 @@ async def test_a_model_at_a_url_is_asked_there(serving, double):
         (401, b"{}", Transient, "401"),
         (503, b'{"detail": "Busy."}', Transient, "Busy"),
     ],
-)  # fmt: skip
-async def test_what_a_server_refuses_is_said_clearly(serving, double, checkpoint, status, body, error, said):  # fmt: skip
+)
+async def test_what_a_server_refuses_is_said_clearly(
+    serving, double, checkpoint, status, body, error, said
+):
     double.status, double.body = status, body
     with pytest.raises(error, match=said):
         await serving.ensure(model(1, path=str(checkpoint)))
@@ -174,8 +183,10 @@ async def test_what_a_server_refuses_is_said_clearly(serving, double, checkpoint
 async def test_a_server_that_is_away_is_waited_for(tmp_path):
     async with Double() as double:
         gone = double.url
-    server = Server(lambda: gone)
-    serving = HttpServing(server, Objects(str(tmp_path / "kept")), tmp_path / "copies")
+    server = ServerConnection(lambda: gone)
+    serving = ModelServingClient(
+        server, CheckpointStore(str(tmp_path / "kept")), tmp_path / "copies"
+    )
     with pytest.raises(Transient):
         await serving.ensure("tiny")
     made = model(1, path=f"{gone}/v1")
@@ -185,24 +196,30 @@ async def test_a_server_that_is_away_is_waited_for(tmp_path):
         await serving.ensure(model(1, path="http://host:99999999/v1"))
 
 
-async def test_what_somebody_else_loaded_at_the_same_time_is_served(serving, double, checkpoint):
-    told, row = double._told, model(1, path=str(checkpoint))
+async def test_what_somebody_else_loaded_at_the_same_time_is_served(tmp_path, checkpoint):
+    row = model(1, path=str(checkpoint))
 
-    def raced(path, headers, body):
-        if path.endswith("/load_lora_adapter"):
-            double.names.append(row.model_id)
-            return 400, b'{"message": "It has been loaded already."}'
-        return told(path, headers, body)
+    class Raced(Double):
+        def _told(self, path, headers, body):
+            if path.endswith("/load_lora_adapter"):
+                self.names.append(row.model_id)
+                return 400, b'{"message": "It has been loaded already."}'
+            return super()._told(path, headers, body)
 
-    double._told = raced
-    assert (await serving.ensure(row)).name == row.model_id
+    async with Raced() as double:
+        server = ServerConnection(lambda: double.url, KEY)
+        kept = CheckpointStore(str(tmp_path / "kept"))
+        serving = ModelServingClient(server, kept, tmp_path / "copies")
+        assert (await serving.ensure(row)).name == row.model_id
 
 
-async def test_a_full_disk_is_waited_for(serving, double, monkeypatch):
-    async def full(*_):
-        raise OSError(28, "No space left on device")
+async def test_a_full_disk_is_waited_for(double, tmp_path):
+    class Full(CheckpointStore):
+        async def fetch(self, *_):
+            raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Objects, "fetch", full)
+    server = ServerConnection(lambda: double.url, KEY)
+    serving = ModelServingClient(server, Full(str(tmp_path / "kept")), tmp_path / "copies")
     with pytest.raises(Transient, match="No space left"):
         await serving.ensure(model(1, path="job-1/final"))
     assert double.asked == []

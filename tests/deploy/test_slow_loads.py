@@ -6,18 +6,19 @@ from datetime import timedelta
 import pytest
 from tests.deploy.controlling import BASE, Ground
 
-from upswing.deploy.states import Rollout as State
+from upswing.deploy.core.states import RolloutState
+from upswing.deploy.environment import DeployTimeouts
 from upswing.errors import Conflict, Transient
 
-SOON = 5
+SOON = 60
 """Seconds: nothing here waits for a load, which never ends unless it is told to."""
 
 
 @pytest.fixture
-def ground(monkeypatch):
-    monkeypatch.setattr("upswing.deploy.loading_service.LOAD_PATIENCE", 0.01)
-    monkeypatch.setattr("upswing.deploy.loading_service._GLIMPSE", 0.01)
-    return Ground()
+def ground():
+    ground = Ground()
+    ground.timeouts = DeployTimeouts(load=0.01, loaded=0.01)
+    return ground
 
 
 class Slow:
@@ -26,7 +27,7 @@ class Slow:
     def __init__(self, ground, *names):
         self.names, self.go, self.begun = set(names), asyncio.Event(), asyncio.Event()
         self.asked, self._ensure = [], ground.serving.ensure
-        ground.serving.ensure = self
+        ground.serving.instead["ensure"] = self
 
     async def __call__(self, model):
         name = model if isinstance(model, str) else model.model_id
@@ -61,12 +62,12 @@ async def test_a_newcomer_that_is_being_loaded_delays_no_way_back_of_another(gro
     await controller.admit()
     controller = await ground.started(holder="two")  # which knows of no server that has the third
     slow = Slow(ground, third)
-    await controller.rollback(second, "ann")
+    await controller.operator.rollback(second, "ann")
     await soon(controller.tick())
-    await soon(controller.glance())
+    await soon(controller.check_changes())
     assert slow.asked.count(third) == 1, "it is loaded, once"
-    assert ground.rollout(third).state is State.QUEUED
-    await soon(controller.rollback(first, "ann"))
+    assert ground.rollout(third).state is RolloutState.QUEUED
+    await soon(controller.operator.rollback(first, "ann"))
     assert ground.shares == {BASE: 100.0}
 
 
@@ -78,13 +79,13 @@ async def test_a_newcomer_begins_when_it_is_loaded_and_nobody_has_to_ask(ground)
     await controller.admit()
     controller = await ground.started(holder="two")
     slow = Slow(ground, second)
-    await controller.rollback(first, "ann")
+    await controller.operator.rollback(first, "ann")
     await soon(controller.tick())
     controller._woken.clear()
     slow.go.set()
     await soon(controller._woken.wait())
     ground.wall += timedelta(minutes=1)
-    await soon(controller._news())
+    await soon(controller._step())
     assert ground.shares == {BASE: 90.0, second: 10.0}
 
 
@@ -111,14 +112,12 @@ async def test_a_newcomer_that_can_never_be_served_leaves_the_canary_where_it_is
     await controller.admit()
     assert ground.shares == {BASE: 90.0, second: 10.0}
     third = ground.trained(3)
-    prove = controller._arrivals._prove
 
-    async def gone(candidate, current):
+    def gone():
         ground.serving.broken.add(third)
-        del controller.ledger.served[third]
-        return await prove(candidate, current)
+        del controller.executor.planner.served[third]
 
-    controller._arrivals._prove = gone
+    ground.meanwhile = gone
     await controller.admit()
     await controller.tick()
     assert ground.rollout(third).reason == "not_servable"
@@ -132,9 +131,9 @@ async def test_a_way_back_that_waits_for_its_model_delays_no_other(ground):
     third = ground.trained(3)
     await controller.admit()
     slow = Slow(ground, first)
-    waits = asyncio.create_task(controller.rollback(second, "ann"))
+    waits = asyncio.create_task(controller.operator.rollback(second, "ann"))
     await soon(slow.begun.wait())
-    await soon(controller.rollback(third, "ben"))
+    await soon(controller.operator.rollback(third, "ben"))
     assert ground.shares == {second: 100.0}
     await soon(controller.tick())
     slow.go.set()
@@ -152,7 +151,7 @@ async def test_a_controller_takes_over_when_its_baseline_is_there_and_not_before
     await soon(slow.begun.wait())
     await soon(old.renew())
     assert (await soon(new.traffic()))["baseline"] == BASE
-    await soon(old.rollback(name, "ann"))
+    await soon(old.operator.rollback(name, "ann"))
     assert (ground.plan.fence, ground.shares) == (1, {BASE: 100.0})
     slow.go.set()
     await soon(starts)
@@ -166,7 +165,7 @@ async def test_a_baseline_that_was_replaced_while_it_was_loaded_does_not_answer_
     new = ground.controller(holder="new")
     starts = asyncio.create_task(new.start())
     await soon(slow.begun.wait())
-    await soon(old.rollback(first, "ann"))
+    await soon(old.operator.rollback(first, "ann"))
     slow.go.set()
     await soon(starts)
     assert (ground.plan.fence > 1, ground.shares) == (True, {BASE: 100.0})
@@ -179,9 +178,9 @@ async def test_what_changed_while_a_model_was_loaded_is_seen_before_anything_is_
     slow = Slow(ground, name)
     told = asyncio.create_task(controller.set_traffic(name, 50, "ann"))
     await soon(slow.begun.wait())
-    await soon(controller.rollback(name, "ben"))
+    await soon(controller.operator.rollback(name, "ben"))
     slow.go.set()
-    with pytest.raises(Conflict, match="rolled_back"):
+    with pytest.raises(Conflict, match="rolled back"):
         await soon(told)
     assert ground.shares == {BASE: 100.0}
     assert [row.what for row in ground.store.audit_rows] == ["rollback"]
@@ -219,8 +218,8 @@ async def test_a_load_that_fails_is_told_to_the_operator_and_tried_anew_when_ask
     first, second = await promoted(ground, controller, 1, 2)
     ground.serving.away.add(first)
     with pytest.raises(Transient, match="does not answer"):
-        await soon(controller.rollback(second, "ann"))
+        await soon(controller.operator.rollback(second, "ann"))
     assert ground.shares == {second: 100.0}
     ground.serving.away.clear()
-    await soon(controller.rollback(second, "ann"))
+    await soon(controller.operator.rollback(second, "ann"))
     assert ground.shares == {first: 100.0}

@@ -5,20 +5,25 @@ from datetime import timedelta
 import pytest
 from tests.deploy.controlling import BASE, LOOK, Ground
 
-from upswing.deploy.ledger_service import World
-from upswing.deploy.service import Controller
-from upswing.deploy.states import Rollout as State
+from upswing.deploy.candidates import CandidateChecks
+from upswing.deploy.controller import Controller
+from upswing.deploy.core.states import RolloutState
+from upswing.deploy.environment import DeployEnvironment
 
 DAY = timedelta(days=1)
 
 
 def elsewhere(ground, skew, holder):
     """A controller on another machine, whose clock shows something else."""
-    world = World(
-        ground.store, ground.board, ground.serving, lambda: ground.now, lambda: ground.wall + skew,
+    env = DeployEnvironment(
+        ground.store,
+        ground.board,
+        ground.serving,
+        lambda: ground.now,
+        lambda: ground.wall + skew,
         ground.new_id,
-    )  # fmt: skip
-    return Controller(world, ground.prove, ground.policy, base=BASE, holder=holder)
+    )
+    return Controller(env, CandidateChecks(ground.prove), ground.policy, base=BASE, holder=holder)
 
 
 @pytest.mark.parametrize("skew", [DAY, -DAY, timedelta(seconds=50), timedelta(seconds=-50)])
@@ -47,9 +52,9 @@ async def test_a_plan_says_how_long_it_holds():
     name = ground.trained(1)
     controller = await ground.started()
     await controller.admit()
-    assert ground.rollout(name).state is State.RAMPING
+    assert ground.rollout(name).state is RolloutState.RAMPING
     assert ground.plan.lease_seconds == 45
-    await controller.rollback(name, "ann")
+    await controller.operator.rollback(name, "ann")
     assert ground.plan.lease_seconds is None
 
 

@@ -16,15 +16,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from upswing.deploy.errors import Tally
-from upswing.deploy.evidence import begin
-from upswing.deploy.health import Cause, Health, earns_less, judge
-from upswing.deploy.limits import Limits
-from upswing.ports_rollout import SeenReward
+from upswing.deploy.core.error_rate import RequestCounts
+from upswing.deploy.core.evidence import begin_evidence
+from upswing.deploy.core.health import FailureCause, HealthStatus, earns_less, judge_health
+from upswing.deploy.core.limits import RolloutLimits
+from upswing.deploy.core.rows import ObservedReward
 
-LIMITS = Limits()
+LIMITS = RolloutLimits()
 STEPS = (0.05, 0.10, 0.25, 0.50)
-SHAPES = ("plain", "one asks most", "heavy tails", "bursts", "drift", "late", "late and drift", "0/1")  # fmt: skip
+SHAPES = (
+    "plain",
+    "one asks most",
+    "heavy tails",
+    "bursts",
+    "drift",
+    "late",
+    "late and drift",
+    "0/1",
+)
 USERS, SDS, MODES = (5, 20, 50, 500), (0.0, 0.05, 0.15, 0.3), ("conversation", "user")
 _DOMAINS, _AGENTS, _SEGMENTS = 14, 3, 12
 
@@ -68,7 +77,7 @@ def tried(cell, runs, seed=0):
         sum(word == "failing" for word, _, _ in ends) / runs,
         len(proofs) / runs,
         float(np.median(proofs)) if proofs else float("inf"),
-        sum(word == "failing" and cause is Cause.SEGMENT for word, _, cause in ends) / runs,
+        sum(word == "failing" and cause is FailureCause.SEGMENT for word, _, cause in ends) / runs,
     )
 
 
@@ -78,16 +87,16 @@ def worse(cell, drop=0.05):
 
 def _one(cell, chance):
     """What became of one canary, after how many rewards, and why."""
-    evidence, order = begin(LIMITS), _traffic(cell, chance)
+    evidence, order = begin_evidence(LIMITS), _traffic(cell, chance)
     evidence.by_user = cell.mode == "user"
-    evidence.errors.add(Tally(1000, 0), Tally(1000, 0))
+    evidence.errors.add(RequestCounts(1000, 0), RequestCounts(1000, 0))
     for row, candidate in order:
         evidence.rewards.observe(row.seq, row.raw_total, candidate=candidate, step=row.step)
         evidence.guards.observe(row, candidate=candidate, limit=evidence.rewards.drop)
         evidence.ratio.observe(candidate=candidate, share=float(row.step))
         if _may_be_decided(evidence, row):
-            verdict = judge(evidence, LIMITS)
-            if verdict.health is Health.FAILING:
+            verdict = judge_health(evidence, LIMITS)
+            if verdict.health is HealthStatus.FAILING:
                 return "failing", row.seq, verdict.cause
             if verdict.proven:
                 return "proven", row.seq, None
@@ -133,14 +142,19 @@ def _traffic(cell, chance):
         order = order[np.sort(first)]
     return [
         (
-            SeenReward(
-                seq, "m", "r", float(reward[i]), str(STEPS[step[i]]), float(completion[i]),
+            ObservedReward(
+                seq,
+                "m",
+                "r",
+                float(reward[i]),
+                str(STEPS[step[i]]),
+                float(completion[i]),
                 (f"domain {domain[i]}", f"agent type {agent[i]}", f"segment {who[i] % _SEGMENTS}"),
             ),
             bool(candidate[i]),
         )
         for seq, i in enumerate(order, 1)
-    ]  # fmt: skip
+    ]
 
 
 def _noise(shape, chance, mean):
@@ -158,9 +172,10 @@ def main(runs):
         equal = [tried(cell, runs) for cell in cells]
         bad = [tried(worse(cell), runs) for cell in cells]
         failing, proven, worse_ones = (
-            [each.failing for each in equal], [each.proven for each in equal],
+            [each.failing for each in equal],
+            [each.proven for each in equal],
             [each.proven for each in bad],
-        )  # fmt: skip
+        )
         by_guards = float(np.mean([each.by_guards for each in equal]))
         median = np.median([each.median for each in equal])
         print(

@@ -4,25 +4,25 @@ import contextlib
 import json
 
 from tests.support import on_bus
-from upswing.adapters.nats.bus import Bus
-from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.nats.server import EmbeddedServer
-from upswing.adapters.nats.traffic import make_buckets
 from upswing.contracts.topics import ROLES, TRAJECTORIES
+from upswing.infra.nats.bus import Bus
+from upswing.infra.nats.permissions import OPERATOR
+from upswing.infra.nats.server import EmbeddedServer
+from upswing.infra.nats.traffic import TALLY_SECONDS, make_buckets
 
 GATEWAY = "gateway"
 PASSWORDS = {role: f"password-of-{role}" for role in (OPERATOR, *ROLES)}
 
 
 @contextlib.asynccontextmanager
-async def nats(folder, port=0, **options):
+async def nats(folder, port=0, *, tally_seconds=TALLY_SECONDS, **options):
     """A running server with the streams and buckets as they have to be."""
     server = EmbeddedServer(folder, PASSWORDS, port, **options)
     await server.start()
     try:
         bus = await Bus.connect(server.url(OPERATOR))
         await bus.prepare()
-        await make_buckets(bus)
+        await make_buckets(bus, tally_seconds)
         await bus.close()
         yield server
     finally:

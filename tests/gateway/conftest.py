@@ -3,8 +3,11 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import inspect
 import json
+import warnings
+from dataclasses import fields
 from datetime import timedelta
 from random import random
 from uuid import uuid4
@@ -12,52 +15,54 @@ from uuid import uuid4
 import pytest
 
 from tests.support import Client
+from upswing.app.loop import now
+from upswing.contracts.traffic import Candidate, Model, Plan
 from upswing.errors import Rejected
-from upswing.gateway.frames import Kept, read_batch, write_batch
-from upswing.gateway.plan import Candidate, Model, Plan
-from upswing.gateway.service import Gateway
-from upswing.gateway.worker import clean, clean_feedback
+from upswing.gateway.core.episode_redaction import redact_episode, redact_feedback_message
+from upswing.gateway.core.frames import RecordOutcome, decode_batch, encode_batch
+from upswing.gateway.gateway import Gateway
+from upswing.gateway.limits import GatewayLimits
+from upswing.gateway.options import GatewayAuth, GatewayOptions, RoutingOptions
 from upswing.redact import Redactor
-from upswing.runtime import now
 
 REDACTOR = Redactor()
 
 
-class ListKeeper:
-    """The keeper's twin: cleans in this process and puts into lists what would be published."""
+class ListRecorder:
+    """The recorder client's twin: redacts in this process and puts into lists what would be published."""
 
     def __init__(self):
-        self.trajectories, self.feedback, self.buried = [], [], []
+        self.trajectories, self.feedback, self.dead_letters = [], [], []
         self.away = False
 
-    async def keep(self, frames):
-        return [self._keep(frame) for frame in read_batch(write_batch(frames))]
+    async def record_episodes(self, frames):
+        return [self._record(frame) for frame in decode_batch(encode_batch(frames))]
 
-    def _keep(self, frame):
+    def _record(self, frame):
         if self.away:
-            return Kept(frame.trajectory_id, "later")
+            return RecordOutcome(frame.trajectory_id, "later")
         try:
-            self.trajectories.append(json.loads(clean(frame, REDACTOR).body))
+            self.trajectories.append(json.loads(redact_episode(frame, REDACTOR).body))
         except Rejected as error:
-            return Kept(frame.trajectory_id, "refused", error.detail, error.reason)
-        return Kept(frame.trajectory_id, "published")
+            return RecordOutcome(frame.trajectory_id, "refused", error.detail, error.reason)
+        return RecordOutcome(frame.trajectory_id, "published")
 
-    async def say(self, feedback):
+    async def record_feedback(self, feedback):
         if self.away:
-            return Kept("", "later")
-        self.feedback.append(json.loads(clean_feedback(feedback, REDACTOR).body))
-        return Kept("", "published")
+            return RecordOutcome("", "later")
+        self.feedback.append(json.loads(redact_feedback_message(feedback, REDACTOR).body))
+        return RecordOutcome("", "published")
 
-    async def bury(self, refusal):
-        self.buried.append(refusal)
-        return Kept(refusal.trajectory_id, "published")
+    async def record_dead_letter(self, refusal):
+        self.dead_letters.append(refusal)
+        return RecordOutcome(refusal.trajectory_id, "published")
 
 
 class Handle:
     """A started gateway, and how to talk to it."""
 
-    def __init__(self, gateway, url, keeper, plan):
-        self.gateway, self.url, self.keeper, self.plan = gateway, url, keeper, plan
+    def __init__(self, gateway, url, recorder, plan):
+        self.gateway, self.url, self.recorder, self.plan = gateway, url, recorder, plan
         self.client = Client(url)
 
     async def chat(self, *messages, headers=(), key="own", **fields):
@@ -87,7 +92,7 @@ def model(name, url, **options):
 
 
 def plan(baseline, *candidates, **options):
-    fields = {
+    named = {
         "fence": 1,
         "rollout": "rollout-1",
         "salt": "salt-1",
@@ -96,7 +101,7 @@ def plan(baseline, *candidates, **options):
         **options,
     }
     return Plan(
-        baseline=baseline, candidates=tuple(Candidate(m, s) for m, s in candidates), **fields
+        baseline=baseline, candidates=tuple(Candidate(m, s) for m, s in candidates), **named
     )
 
 
@@ -104,19 +109,36 @@ def lease(seconds):
     return now() + timedelta(seconds=seconds)
 
 
+PATIENT = GatewayLimits(close_seconds=300.0)
+"""On a busy machine a recorder takes its time until it answers for the first time."""
+
+
+def gateway_options(made_plan=None, **given):
+    """`GatewayOptions` from flat arguments: those of its parts go to them."""
+    given.setdefault("limits", PATIENT)
+
+    def part(kind):
+        return kind(**{f.name: given.pop(f.name) for f in fields(kind) if f.name in given})
+
+    auth, routing = part(GatewayAuth), part(RoutingOptions)
+    return GatewayOptions(plan=made_plan, auth=auth, routing=routing, **given)
+
+
 @contextlib.asynccontextmanager
-async def started(made_plan=None, *, keeper=None, **options):
-    keeper = keeper or ListKeeper()
+async def started(
+    made_plan=None, *, recorder=None, records=True, pins=None, draw=random, **options
+):
+    recorder = recorder or ListRecorder()
     gateway = Gateway(
         clock=now,
         new_id=uuid4,
-        draw=options.pop("draw", random),
-        plan=made_plan,
-        keeper=keeper,
-        **options,
+        draw=draw,
+        options=gateway_options(made_plan, **options),
+        recorder_client=recorder if records else None,
+        pins=pins,
     )
     url = await gateway.start(port=0)
-    handle = Handle(gateway, url, keeper, made_plan)
+    handle = Handle(gateway, url, recorder, made_plan)
     try:
         async with handle.client:
             yield handle
@@ -134,10 +156,30 @@ def on_both_loops(test):
 
         factory = uvloop.new_event_loop if loop == "uvloop" else asyncio.new_event_loop
         with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(asyncio.wait_for(test(**arguments), 60))
+            runner.run(asyncio.wait_for(test(**arguments), 300))
 
     signature = inspect.signature(test)
     own = inspect.Parameter("loop", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     run.__signature__ = signature.replace(parameters=[own, *signature.parameters.values()])
     del run.__wrapped__
     return run
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    """Nothing is sent to anybody's tracing, and other people's packages may warn of their affairs."""
+    for name in ("OPENAI_AGENTS_DISABLE_TRACING", "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
+        monkeypatch.setenv(name, "1" if name.startswith("OPENAI") else "false")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+        gc.collect()  # what they leave open is closed here, and not in somebody else's test
+
+
+@pytest.fixture
+def served(quiet):
+    """A gateway for real clients."""
+    from tests.gateway.served import Served
+
+    with Served() as made:
+        yield made

@@ -5,8 +5,8 @@ import os
 import subprocess
 
 from tests.gateway.bus import GATEWAY
-from tests.support import UPSWING, Client, family
-from upswing.gateway_server import READY
+from tests.support import PATIENCE, UPSWING, Client, close_episode, family
+from upswing.gateway.main import READY
 
 COMMAND = (UPSWING, "serve", "gateway")
 KEY, TOKEN = "gw_of-the-tests-0123456789", "adm_of-the-tests-0123456789"
@@ -31,9 +31,11 @@ class Command:
         with self.log.open("ab") as words:
             self.popen = subprocess.Popen(
                 [*COMMAND, "--port", "0", "--spool", str(self._folder / "spool"), *self._options],
-                stdout=subprocess.PIPE, stderr=words, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=words,
+                stdin=subprocess.DEVNULL,
                 env=surroundings(self._server, **self._env),
-            )  # fmt: skip
+            )
         line = (await asyncio.to_thread(self.popen.stdout.readline)).decode()
         assert line.startswith(READY), self.log.read_text()
         self.url = line.removeprefix(READY).strip()
@@ -44,12 +46,15 @@ class Command:
         await self.client.__aexit__()
         if self.popen.poll() is None:
             self.popen.kill()
-        await asyncio.to_thread(self.popen.wait, 10)
+        await asyncio.to_thread(self.popen.wait, 300)
         self.popen.stdout.close()
 
     async def chat(self, *messages, headers=(), **fields):
         body = {"model": "agent", "messages": list(messages), **fields}
         return await self.client("POST", "/v1/chat/completions", body, headers=headers)
+
+    async def close(self, episode, body=b""):
+        return await close_episode(self.client, episode, body)
 
     async def health(self):
         return (await self.client("GET", "/health"))[1]
@@ -61,7 +66,10 @@ class Command:
 def refused(*options, env):
     """(exit code, what it said) of a gateway that does not start."""
     done = subprocess.run(
-        [*COMMAND, "--port", "0", *options], env={**os.environ, **env}, capture_output=True,
-        timeout=60, check=False,
-    )  # fmt: skip
+        [*COMMAND, "--port", "0", *options],
+        env={**os.environ, **env},
+        capture_output=True,
+        timeout=PATIENCE * 60,
+        check=False,
+    )
     return done.returncode, done.stderr.decode().strip()

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 from tests.gateway.scripted import Server, chunk, completion, sse
 
 PLAIN = {
-    "model", "messages", "max_tokens", "temperature", "top_p", "seed", "stream", "stop", "user",
-}  # fmt: skip
+    "model",
+    "messages",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "seed",
+    "stream",
+    "stop",
+    "user",
+}
 
 
 @dataclass(frozen=True)

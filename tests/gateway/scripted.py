@@ -20,20 +20,32 @@ def sse(*events, done=True):
 def chunk(delta=None, finish=None, **extra):
     choice = {"index": 0, "delta": delta or {}, "finish_reason": finish}
     return {
-        "id": "chatcmpl-s", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
-        "choices": [choice], **extra,
-    }  # fmt: skip
+        "id": "chatcmpl-s",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "scripted",
+        "choices": [choice],
+        **extra,
+    }
 
 
 def completion(message, finish="stop", **choice):
     return {
-        "id": "chatcmpl-s", "object": "chat.completion", "created": 1, "model": "scripted",
-        "choices": [{
-            "index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish,
-            "logprobs": None, **choice,
-        }],
+        "id": "chatcmpl-s",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "scripted",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", **message},
+                "finish_reason": finish,
+                "logprobs": None,
+                **choice,
+            }
+        ],
         "usage": {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25},
-    }  # fmt: skip
+    }
 
 
 class Server:

@@ -21,7 +21,7 @@ async def raw(gateway, message):
     reader, writer = await connect(gateway)
     writer.write(message)
     try:
-        return await asyncio.wait_for(reader.read(), 20)
+        return await asyncio.wait_for(reader.read(), 300)
     finally:
         writer.close()
         with contextlib.suppress(OSError):

@@ -50,8 +50,10 @@ async def test_a_server_is_asked_under_the_name_it_knows_and_with_what_the_plan_
             await gateway.chat(user("hi"), episode_id="e-1", key="sk-ours")
     sent = server.requests[0]
     assert sent["body"] == {
-        "model": "org/base", "messages": [user("hi")], "return_token_ids": True,
-    }  # fmt: skip
+        "model": "org/base",
+        "messages": [user("hi")],
+        "return_token_ids": True,
+    }
     assert sent["headers"]["authorization"] == "Bearer sk-theirs"
 
 
@@ -68,7 +70,7 @@ async def test_an_episode_is_recorded_and_its_close_is_answered_when_it_is_durab
             await gateway.chat(asked, called, tool, tools=[WEATHER], headers=episode)
             status, closed = await gateway.close("run-1", {"outcome": {"status": "completed"}})
             assert (status, closed["recorded"]) == (200, True)
-            (made,) = gateway.keeper.trajectories
+            (made,) = gateway.recorder.trajectories
             assert made["trajectory_id"] == closed["trajectory_id"]
             assert [turn["action"]["type"] for turn in made["turns"]] == ["tool_call", "response"]
             assert made["turns"][0]["result"]["output"] == "sunny"
@@ -86,8 +88,8 @@ async def test_later_turns_find_their_episode_without_any_id():
         said = first["choices"][0]["message"]
         await gateway.chat(user("one"), said, user("two"))
         await gateway.chat(user("another"))
-        await gateway.gateway.recorder.flush(5)
-        assert sorted(len(t["turns"]) for t in gateway.keeper.trajectories) == [1, 2]
+        await gateway.gateway.recorder.flush(60)
+        assert sorted(len(t["turns"]) for t in gateway.recorder.trajectories) == [1, 2]
 
 
 async def test_the_next_conversation_of_a_session_ends_the_one_before():
@@ -96,9 +98,9 @@ async def test_the_next_conversation_of_a_session_ends_the_one_before():
         await gateway.chat(user("one"), headers=session)
         await gateway.chat(user("two"), headers=session)
         recorder = gateway.gateway.recorder
-        assert len(recorder.book) == 1
-        await recorder.flush(5)
-        kept = gateway.keeper.trajectories
+        assert len(recorder.episode_table) == 1
+        await recorder.flush(60)
+        kept = gateway.recorder.trajectories
         assert [t["metadata"]["gateway"]["ended_by"] for t in kept] == ["next", "stop"]
         assert {t["session_id"] for t in kept} == {"s-1"}
 
@@ -111,8 +113,8 @@ async def test_a_conversation_inside_a_tool_does_not_end_the_one_that_called_it(
         called = first["choices"][0]["message"]
         tool = {"role": "tool", "tool_call_id": "call_1", "content": "sunny"}
         await gateway.chat(user("outer"), called, tool, tools=[WEATHER], headers=session)
-        await gateway.gateway.recorder.flush(5)
-        assert sorted(len(t["turns"]) for t in gateway.keeper.trajectories) == [1, 2]
+        await gateway.gateway.recorder.flush(60)
+        assert sorted(len(t["turns"]) for t in gateway.recorder.trajectories) == [1, 2]
 
 
 async def test_attempts_that_begin_alike_are_told_apart_by_their_answers():
@@ -125,10 +127,10 @@ async def test_attempts_that_begin_alike_are_told_apart_by_their_answers():
         for first in firsts:
             said = first["choices"][0]["message"]
             await gateway.chat(user("same"), said, user(f"after {said['content']}"))
-        await gateway.gateway.recorder.flush(5)
+        await gateway.gateway.recorder.flush(60)
         told = [
             (t["turns"][0]["action"]["raw_response"], t["turns"][1]["observation"]["content"])
-            for t in gateway.keeper.trajectories
+            for t in gateway.recorder.trajectories
         ]
         assert sorted(told) == [(f"number {n}", f"after number {n}") for n in (1, 2, 3)]
 
@@ -139,8 +141,8 @@ async def test_a_request_that_is_tried_again_after_a_failure_stays_in_its_episod
             assert (await gateway.chat(user("one")))[0] == 500
             server.how = "well"
             assert (await gateway.chat(user("one")))[0] == 200
-            await gateway.gateway.recorder.flush(5)
-            (made,) = gateway.keeper.trajectories
+            await gateway.gateway.recorder.flush(60)
+            (made,) = gateway.recorder.trajectories
             assert made["metadata"]["gateway"]["failures"] == 1
             assert "infra_error" not in made["metadata"]
 
@@ -156,8 +158,10 @@ async def test_requests_sent_ahead_are_answered_in_order():
         ]
         whole = await raw(gateway, b"".join(ahead))
         assert [part[:4].strip() for part in whole.split(b"x-episode-id: ")[1:]] == [
-            b"e0", b"e1", b"e2",
-        ]  # fmt: skip
+            b"e0",
+            b"e1",
+            b"e2",
+        ]
         assert [r["body"]["messages"][0]["content"] for r in server.requests] == ["n0", "n1", "n2"]
 
 

@@ -10,14 +10,29 @@ from tests.gateway.conftest import model, on_both_loops, plan, started, user
 from tests.gateway.scripted import Misbehaving
 from tests.gateway.talking import connect, request
 from tests.support import until
-from upswing.gateway.limits import Limits
+from upswing.gateway.limits import GatewayLimits
 
 pytestmark = pytest.mark.live
 MODES = [
-    "well", "well", "well", "garbage", "html", "garbage_stream", "garbage_later", "half",
-    "half_stream", "undone_stream", "error_in_200", "error_in_stream", "error_500", "refuses",
-    "silent", "stalls", "header_injection", "closes_kept",
-]  # fmt: skip
+    "well",
+    "well",
+    "well",
+    "garbage",
+    "html",
+    "garbage_stream",
+    "garbage_later",
+    "half",
+    "half_stream",
+    "undone_stream",
+    "error_in_200",
+    "error_in_stream",
+    "error_500",
+    "refuses",
+    "silent",
+    "stalls",
+    "header_injection",
+    "closes_kept",
+]
 
 
 class Moody(Misbehaving):
@@ -56,7 +71,7 @@ async def rude_client(gateway, chance):
 
 @on_both_loops
 async def test_nothing_is_left_behind():
-    limits = Limits(stall_seconds=0.2, client_seconds=1.0, backend_connections=20)
+    limits = GatewayLimits(stall_seconds=0.2, client_seconds=1.0, backend_connections=20)
     chance = random.Random(7)
     async with Moody(1) as bad, Moody(2) as other:
         made = plan(
@@ -68,15 +83,19 @@ async def test_nothing_is_left_behind():
             for _ in range(15):
                 clients = [rude_client(gateway, random.Random(chance.random())) for _ in range(20)]
                 await asyncio.gather(*clients)
-            await until(lambda: own.health()["under_way"] == 0, 20, "requests are left")
-            await until(lambda: len(own.port.crowd) <= 1, 20, "clients are left")
-            await until(lambda: own.port.uploads.reserved == 0, 20, "bytes are left reserved")
-            assert all(episode.flights == 0 for episode in own.recorder.book.all())
-            for backend in own._ways._backends.values():
-                await until(
-                    lambda b=backend: b.count == len(b._free) and not b._waiting, 20, "lost count"
-                )
-            assert own.tally.outcomes["answered"] > 20
-            assert sum(own.tally.faults.values()) > 50
+            await until(lambda: own.health()["under_way"] == 0, 60, "requests are left")
+            await until(lambda: len(own.port.connections) <= 1, 60, "clients are left")
+            await until(lambda: own.port.uploads.reserved == 0, 60, "bytes are left reserved")
+            assert all(
+                episode.in_flight == 0 for episode in own.recorder.episode_table.open_episodes()
+            )
+            for pool in own._upstreams._pools.values():
+
+                def counted(pool=pool):
+                    return pool.connection_count == len(pool._free) and not pool._waiting
+
+                await until(counted, 60, "lost count")
+            assert own.counters.outcomes["answered"] > 20
+            assert sum(own.counters.faults.values()) > 50
             bad.answer = other.answer = bad.well
             assert (await gateway.chat(user("after all that")))[0] == 200

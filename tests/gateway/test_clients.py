@@ -5,88 +5,13 @@ tool it is offered, and then answers with what the tool returned.
 """
 
 import asyncio
-import gc
 import json
-import threading
-import warnings
-from random import random
-from uuid import uuid4
 
 import pytest
 
-from tests.gateway.conftest import ListKeeper, model, now, plan
-from tests.gateway.scripted import Scripted
-from upswing.gateway.service import Gateway
+from tests.gateway.served import KEY, check
 
 pytestmark = pytest.mark.live
-KEY = "sk-test-of-the-clients"
-
-
-class Served:
-    """A gateway with the scripted backend, in a thread of its own: clients may block."""
-
-    def __init__(self):
-        self.keeper = ListKeeper()
-        self._ready, self._stop = threading.Event(), None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
-
-    async def _run(self):
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        async with Scripted() as server:
-            self.backend = server
-            gateway = Gateway(
-                draw=random,
-                clock=now, new_id=uuid4, plan=plan(model("base", server.url)), keys={KEY: "tester"},
-                keeper=self.keeper,
-            )  # fmt: skip
-            self.url = await gateway.start(port=0) + "/v1"
-            self._ready.set()
-            await self._stop.wait()
-            await gateway.stop(2)
-
-    def __enter__(self):
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(self, *_):
-        if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(10)
-
-    def trajectories(self):
-        """Everything that was recorded; ends the gateway."""
-        self.__exit__()
-        return self.keeper.trajectories
-
-
-@pytest.fixture
-def served():
-    with Served() as made:
-        yield made
-
-
-def check(served, answer, tool="double", output="42"):
-    """The agent used its tool, and the gateway recorded that as one episode."""
-    assert output in str(answer)
-    told = served.trajectories()
-    turns = [turn for trajectory in told for turn in trajectory["turns"]]
-    calls = [turn for turn in turns if turn["action"].get("tool_name") == tool]
-    assert len(told) == 1, [t["turns"] for t in told]
-    assert len(calls) == 1
-    assert output in json.dumps(calls[0]["result"]["output"])
-    assert told[0]["metadata"]["model"] == "base"
-
-
-@pytest.fixture(autouse=True)
-def _quiet(monkeypatch):
-    """Nothing is sent to anybody's tracing, and other people's packages may warn of their affairs."""
-    for name in ("OPENAI_AGENTS_DISABLE_TRACING", "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
-        monkeypatch.setenv(name, "1" if name.startswith("OPENAI") else "false")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-        gc.collect()  # what they leave open is closed here, and not in somebody else's test
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -94,13 +19,15 @@ def test_the_openai_client(served, stream):
     import openai
 
     client = openai.OpenAI(base_url=served.url, api_key=KEY)
-    tools = [{
-        "type": "function",
-        "function": {
-            "name": "double",
-            "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}},
-        },
-    }]  # fmt: skip
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": "double",
+                "parameters": {"type": "object", "properties": {"number": {"type": "integer"}}},
+            },
+        }
+    ]
     messages = [{"role": "user", "content": "Double 21."}]
     asked = {"model": "agent", "tools": tools}
     if stream:

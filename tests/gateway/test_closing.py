@@ -7,15 +7,15 @@ import pytest
 from tests.gateway.conftest import model, plan, started, user
 from tests.gateway.scripted import Scripted
 from tests.outcomes import REFUSED, UNDERSTOOD
-from upswing.dataset.outcome import outcome_of
-from upswing.gateway.limits import Limits
+from upswing.dataset.outcome import trajectory_outcome
+from upswing.gateway.limits import GatewayLimits
 
 EPISODE = ("X-Episode-Id: e1",)
 
 
 def value_of(gateway):
-    (made,) = gateway.keeper.trajectories
-    return outcome_of(made["metadata"]).value
+    (made,) = gateway.recorder.trajectories
+    return trajectory_outcome(made["metadata"]).value
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ async def test_every_outcome_of_the_table_is_recorded_as_what_it_counts(gateway)
         await gateway.chat(user("hi"), headers=(f"X-Episode-Id: e{place}",))
         status, answer = await gateway.close(f"e{place}", {"outcome": outcome})
         assert (status, answer["detail"]) == (200, ""), (outcome, answer)
-        assert outcome_of(gateway.keeper.trajectories[-1]["metadata"]).value == value
+        assert trajectory_outcome(gateway.recorder.trajectories[-1]["metadata"]).value == value
 
 
 @pytest.mark.parametrize("where", ["outcome", "metadata"])
@@ -40,15 +40,22 @@ async def test_an_outcome_that_is_not_understood_ends_nothing(gateway, where):
         status, answer = await gateway.close("e1", body)
         assert status == 422, outcome
         assert "not understood" in answer["error"]["message"]
-    assert gateway.keeper.trajectories == []
+    assert gateway.recorder.trajectories == []
     assert (await gateway.close("e1", {"outcome": 0.7}))[0] == 200
     assert value_of(gateway) == 0.7
 
 
-@pytest.mark.parametrize("body", [
-    {"outcom": "completed"}, {"reward": 0.7}, {"status": "completed"}, {"outcome": True, "metadata": {"outcome": False}},
-    {"outcome": True, "metadata": {"ground_truth": {"kind": "nope"}}}, b'{"outcome": NaN}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"outcom": "completed"},
+        {"reward": 0.7},
+        {"status": "completed"},
+        {"outcome": True, "metadata": {"outcome": False}},
+        {"outcome": True, "metadata": {"ground_truth": {"kind": "nope"}}},
+        b'{"outcome": NaN}',
+    ],
+)
 async def test_a_close_that_says_something_else_is_refused_and_the_episode_stays_open(
     gateway, body
 ):
@@ -68,7 +75,9 @@ async def test_a_second_close_says_the_same_or_hears_what_holds(gateway, first, 
     await gateway.chat(user("hi"), headers=EPISODE)
     told = await gateway.close("e1", {"outcome": first})
     assert told[0] == 200
-    same = first is not None and outcome_of({"outcome": first}) == outcome_of({"outcome": second})
+    same = first is not None and trajectory_outcome({"outcome": first}) == trajectory_outcome(
+        {"outcome": second}
+    )
     status, answer = await gateway.close("e1", {"outcome": second})
     if same:
         assert (status, answer) == told
@@ -92,7 +101,7 @@ async def test_a_ground_truth_after_the_end_is_said_to_come_too_late(gateway):
 
 
 async def test_an_outcome_for_an_episode_that_has_ended_by_itself_is_not_dropped_without_a_word():
-    limits = Limits(episode_seconds=0.05)
+    limits = GatewayLimits(episode_seconds=0.05)
     async with (
         Scripted() as server,
         started(plan(model("base", server.url)), limits=limits) as gateway,
@@ -100,8 +109,8 @@ async def test_an_outcome_for_an_episode_that_has_ended_by_itself_is_not_dropped
         await gateway.chat(user("hi"), headers=EPISODE)
         for _ in range(200):
             await asyncio.sleep(0.02)
-            gateway.gateway.recorder.tend()
-            if gateway.keeper.trajectories:
+            gateway.gateway.recorder.end_due_episodes()
+            if gateway.recorder.trajectories:
                 break
         status, answer = await gateway.close("e1", {"outcome": True})
         assert status == 409
@@ -128,7 +137,7 @@ async def test_a_ground_truth_for_nobody_but_the_judge_is_said_to_be_one(gateway
     )
     assert status == 200
     assert "No answer can be checked against this ground truth" in answer["detail"]
-    assert gateway.keeper.trajectories[0]["metadata"]["ground_truth"] == {"right": "a"}
+    assert gateway.recorder.trajectories[0]["metadata"]["ground_truth"] == {"right": "a"}
 
 
 async def test_two_closes_at_once_end_an_episode_once():
@@ -138,16 +147,16 @@ async def test_two_closes_at_once_end_an_episode_once():
 
     async with Slow() as server, started(plan(model("base", server.url))) as gateway:
         await gateway.chat(user("hi"), headers=EPISODE)
-        episode = gateway.gateway.recorder.book.all()[0]
-        episode.flights += 1
+        episode = gateway.gateway.recorder.episode_table.open_episodes()[0]
+        episode.in_flight += 1
         closes = [
             asyncio.create_task(gateway.close("e1", {"outcome": value}))
             for value in (True, True, False)
         ]
         await asyncio.sleep(0.05)
-        episode.flights -= 1
+        episode.in_flight -= 1
         statuses = [status for status, _ in await asyncio.gather(*closes)]
-        assert len(gateway.keeper.trajectories) == 1
+        assert len(gateway.recorder.trajectories) == 1
         assert sorted(statuses) in ([200, 200, 409], [200, 409, 409])
 
 
@@ -156,14 +165,16 @@ async def test_two_closes_at_once_end_an_episode_once():
 async def test_a_word_that_names_no_user_is_the_episodes_users(ended, named_by):
     async with Scripted() as server, started(plan(model("base", server.url))) as gateway:
         await gateway.chat(user("hi"), headers=("X-Episode-Id: e1",), user="ann")
-        (episode,) = gateway.gateway.recorder.book.all()
+        (episode,) = gateway.gateway.recorder.episode_table.open_episodes()
         target = {"episode_id": "e1", "inference_id": f"{episode.trajectory_id}.1"}[named_by]
         if ended:
             await gateway.close("e1")
         said = {"metric_name": "helpful", "value": True, named_by: target}
         status, _ = await gateway.client("POST", "/feedback", said)
         assert status == 200
-        await gateway.client("POST", "/feedback", {**said, named_by: "00000000-0000-4000-8000-000000000000.1"})  # fmt: skip
-        own, strange = gateway.keeper.feedback
+        await gateway.client(
+            "POST", "/feedback", {**said, named_by: "00000000-0000-4000-8000-000000000000.1"}
+        )
+        own, strange = gateway.recorder.feedback
     assert own["user_id"] == "ann"
     assert "user_id" not in strange

@@ -1,6 +1,5 @@
 """Chance gives each episode its model, whoever asks; a conversation keeps it."""
 
-import asyncio
 import itertools
 from types import SimpleNamespace
 
@@ -10,10 +9,8 @@ from nats.errors import OutboundBufferLimitError
 from tests.gateway.conftest import assistant, model, plan, started, user
 from tests.gateway.scripted import Scripted, chunk, completion, sse
 from tests.gateway.talking import streamed
-from tests.support import until
-from upswing.adapters.nats.traffic import Pins
-from upswing.gateway.episodes import answered, spoken
-from upswing.together import end
+from upswing.gateway.core.episodes import hashes_after_answer, transcript_hashes
+from upswing.infra.nats.traffic import Pins
 
 pytestmark = pytest.mark.live
 SIGNS = {
@@ -113,8 +110,8 @@ async def test_only_what_was_drawn_is_evidence():
         async with started(made, pins=board) as other:
             await other.chat(user("hi"), headers=("X-Episode-Id: e1",))
             await other.close("e1")
-            assert other.gateway.tally.written() == b"{}"
-        (drawn,), (pinned,) = one.keeper.trajectories, other.keeper.trajectories
+            assert other.gateway.counters.encode() == b"{}"
+        (drawn,), (pinned,) = one.recorder.trajectories, other.recorder.trajectories
     assert drawn["metadata"]["gateway"]["rollout"] == "rollout-1"
     assert drawn["metadata"]["gateway"]["step"] == "0.25"
     assert pinned["metadata"]["gateway"]["rollout"] == ""
@@ -134,7 +131,7 @@ async def test_where_users_keep_their_model_chance_chooses_for_the_user():
                 await gateway.chat(user("x"), user=f"{n}", headers=(f"X-Episode-Id: e{n}",))
                 await gateway.close(f"e{n}")
             units = [
-                each["metadata"]["gateway"].get("unit") for each in gateway.keeper.trajectories
+                each["metadata"]["gateway"].get("unit") for each in gateway.recorder.trajectories
             ]
     assert all(len(models) == 1 for models in found.values())
     assert {model for models in found.values() for model in models} == {"base", "new"}
@@ -145,9 +142,9 @@ async def test_where_users_keep_their_model_chance_chooses_for_the_user():
 def test_what_was_said_before_an_answer_is_what_was_asked():
     first = b'[{"role": "user", "content": "a"}]'
     later = b'[{"content":"a","role":"user"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]'
-    assert spoken(later)[1][0] == spoken(first)[0]
-    assert spoken(later)[1][1] in answered(first, "b")
-    assert spoken(b"[1]") == ("", ())
+    assert transcript_hashes(later)[1][0] == transcript_hashes(first)[0]
+    assert transcript_hashes(later)[1][1] in hashes_after_answer(first, "b")
+    assert transcript_hashes(b"[1]") == ("", ())
 
 
 async def test_a_system_prompt_that_tells_the_time_does_not_begin_a_conversation_anew():
@@ -171,9 +168,11 @@ async def test_a_client_that_echoes_who_answered_asks_for_nobody():
                     server, gateway, user("hi"), headers=(f"X-Episode-Id: {episode}",)
                 )
                 body = {"model": first, "messages": [user("more")]}
-                await gateway.client("POST", "/v1/chat/completions", body, headers=(f"X-Episode-Id: {episode}",))  # fmt: skip
+                await gateway.client(
+                    "POST", "/v1/chat/completions", body, headers=(f"X-Episode-Id: {episode}",)
+                )
                 await gateway.close(episode)
-            told = [each["metadata"]["gateway"] for each in gateway.keeper.trajectories]
+            told = [each["metadata"]["gateway"] for each in gateway.recorder.trajectories]
     assert [each["named"] for each in told] == [False, False]
     assert [each["rollout"] for each in told] == ["rollout-1"] * 2
 
@@ -200,7 +199,7 @@ async def test_a_segment_is_what_was_told_at_first():
     async with Scripted() as server, started(plan(model("base", server.url))) as gateway:
         await gateway.chat(user("hi"), headers=("X-Episode-Id: e1",), metadata={"segment": "eu"})
         await gateway.close("e1", {"metadata": {"segment": "easy", "domain": "coding"}})
-        (kept,) = gateway.keeper.trajectories
+        (kept,) = gateway.recorder.trajectories
     assert kept["metadata"]["segment"] == "eu"
     assert "domain" not in kept["metadata"]
 
@@ -214,7 +213,10 @@ async def test_whether_an_episode_counts_is_not_for_a_client_to_say_when_it_know
 ):
     (name,) = flag
     keys = {"gw": "agent", "ann": "ann"}
-    async with Scripted() as server, started(plan(model("base", server.url)), keys=keys) as gateway:
+    async with (
+        Scripted() as server,
+        started(plan(model("base", server.url)), client_keys=keys) as gateway,
+    ):
         await gateway.chat(headers=("X-Episode-Id: e1",), key=key)
         status, _ = await gateway.client(
             "POST", "/v1/episodes/e1/close", {"metadata": flag}, key=key
@@ -222,39 +224,32 @@ async def test_whether_an_episode_counts_is_not_for_a_client_to_say_when_it_know
         assert status == (200 if late else 409)
         await gateway.chat(headers=("X-Episode-Id: e2",), key=key, metadata=flag)
         await gateway.client("POST", "/v1/episodes/e2/close", b"", key=key)
-        first, second = (made["metadata"] for made in gateway.keeper.trajectories)
+        first, second = (made["metadata"] for made in gateway.recorder.trajectories)
     assert (name in first, name in second) == (late, True)
 
 
 def test_long_and_odd_conversations_are_looked_at_in_part():
     many = b"[" + b",".join([b'{"role":"assistant"}'] * 50_000) + b"]"
-    assert len(spoken(many)[1]) <= 2 * 64
+    assert len(transcript_hashes(many)[1]) <= 2 * 64
 
 
-async def test_what_could_not_be_told_of_an_assignment_is_told_with_the_next(monkeypatch):
+async def test_an_assignment_that_could_not_be_published_is_published_with_the_next():
     """A client whose buffer is full refuses to publish; that is hard to bring about with a real one."""
 
-    class Full:
-        told, refuses = [], True
-
-        async def subscribe(self, subject, cb):
-            pass
+    class FullClient:
+        published, refuses = [], True
 
         async def publish(self, subject, payload):
             if self.refuses:
                 raise OutboundBufferLimitError
-            self.told.append((subject.rpartition(".")[2], payload))
+            self.published.append((subject.rpartition(".")[2], payload))
 
-    async def nothing(*_):
-        pass
-
-    monkeypatch.setattr("upswing.adapters.nats.traffic.found", nothing)
-    monkeypatch.setattr(Pins, "_remember", nothing)
-    pins, client = Pins(), Full()
-    running = asyncio.create_task(pins.run(SimpleNamespace(client=client)))
+    pins, client = Pins(), FullClient()
+    bus = SimpleNamespace(client=client)
     pins.put("a", "one")
-    await until(lambda: not pins._wake.is_set() and pins.remembered.is_set(), 10)
+    await pins.send_pending(bus)
+    assert client.published == []
     client.refuses = False
     pins.put("b", "two")
-    await until(lambda: client.told == [("a", b"one"), ("b", b"two")], 10)
-    await end([running])
+    await pins.send_pending(bus)
+    assert client.published == [("a", b"one"), ("b", b"two")]

@@ -6,12 +6,17 @@ import re
 import tomllib
 from pathlib import Path
 
-from upswing.backend_keys import read_backend_keys
 from upswing.cli import parser
 from upswing.config import Settings
-from upswing.contracts.backend import ModelOrigin, path_of, placed, remote_of
+from upswing.contracts.backend import (
+    ModelOrigin,
+    parse_remote_path,
+    path_of_remote,
+    resolve_base_and_path,
+)
+from upswing.contracts.backend_keys import read_backend_keys
 from upswing.contracts.typed import from_json, from_tree
-from upswing.gateway.desk_service import NewModel
+from upswing.gateway.admin import RegisterModelBody
 
 DOCS = Path(__file__).parents[2] / "docs" / "your-own-backend.md"
 TEXT = DOCS.read_text()
@@ -24,14 +29,18 @@ def test_the_key_the_settings_and_the_registration_are_taken_as_written():
     settings = from_tree(toml, Settings)
     assert keys == {f"{settings.serve.url}/": "sk-1"}
     assert settings.train.base_model == "Qwen/Qwen3-14B"
-    new = from_json(re.search(r"-d '({.*?})'", TEXT)[1], NewModel)
-    base, path = placed(ModelOrigin(new.checkpoint_path, new.backend, new.name, new.probe), new.model_id, new.base_model)  # fmt: skip
-    assert (base, path_of(remote_of(path))) == ("large-2", path)
+    new = from_json(re.search(r"-d '({.*?})'", TEXT)[1], RegisterModelBody)
+    base, path = resolve_base_and_path(
+        ModelOrigin(new.checkpoint_path, new.backend, new.name, new.probe),
+        new.model_id,
+        new.base_model,
+    )
+    assert (base, path_of_remote(parse_remote_path(path))) == ("large-2", path)
 
 
 def test_every_field_and_layout_is_in_the_documentation_and_no_other():
     told = set(re.findall(r"^\| `(\w+)` +\|", TEXT, re.MULTILINE))
-    assert told == set(NewModel.__struct_fields__) - {"checkpoint_path"} | {
+    assert told == set(RegisterModelBody.__struct_fields__) - {"checkpoint_path"} | {
         "sft",
         "openai",
         "dpo",

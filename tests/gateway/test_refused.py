@@ -15,23 +15,23 @@ from tests.gateway.bus import GATEWAY, nats, published
 from tests.gateway.conftest import model, plan, started, user
 from tests.gateway.process import Command, surroundings
 from tests.gateway.scripted import Scripted
-from tests.gateway.test_record import Talk
+from tests.gateway.test_trajectory import Talk
 from tests.support import alive, family, on_bus, until
-from upswing.adapters.nats.permissions import OPERATOR
 from upswing.config import Settings
 from upswing.contracts.topics import DEADS, FEEDBACKS
+from upswing.contracts.traffic import write_plan
 from upswing.errors import Transient
-from upswing.gateway.dead import Refusal
-from upswing.gateway.frames import write_frame
-from upswing.gateway.limits import Limits
-from upswing.gateway.plan import write_plan
-from upswing.gateway.worker import Clean
-from upswing.gateway_keeper import Setup
-from upswing.gateway_publisher import Publisher
-from upswing.gateway_runtime import ChildKeeper
-from upswing.sdk.logs import Entry, Kind
-from upswing.sdk.spool import Spool
-from upswing.together import end
+from upswing.gateway.core.dead_letter import RejectedEpisode
+from upswing.gateway.core.episode_redaction import RedactedMessage
+from upswing.gateway.core.frames import encode_frame
+from upswing.gateway.limits import GatewayLimits
+from upswing.gateway.recorder.child import RecorderSetup
+from upswing.gateway.recorder.client import RecorderClient
+from upswing.gateway.recorder.publisher import Publisher
+from upswing.infra.nats.permissions import OPERATOR
+from upswing.infra.spool import Spool
+from upswing.infra.spool_log import SpoolEntry, SpoolEntryKind
+from upswing.infra.tasks import cancel_all
 
 pytestmark = pytest.mark.live
 MEGABYTE = 1024 * 1024
@@ -43,7 +43,9 @@ def nested(depth, inside="null"):
 
 
 def frame(**changes):
-    return Talk(user("hi")).answers({"content": "hello"}).frame(trajectory_id=str(uuid4()), **changes)  # fmt: skip
+    return (
+        Talk(user("hi")).answers({"content": "hello"}).frame(trajectory_id=str(uuid4()), **changes)
+    )
 
 
 POISON = {
@@ -60,7 +62,7 @@ POISON = {
         ),
         "too_large",
     ),
-    "no answer": (lambda: frame(chains=[]), None),
+    "no answer": (lambda: frame(conversations=[]), None),
     "not JSON": (lambda: frame(about=b"{NaN"), None),
     "NaN": (lambda: frame(outcome=b"NaN"), None),
     "a float out of range": (lambda: frame(outcome=b"1e999"), None),
@@ -73,7 +75,7 @@ ODD = {
     "odd unicode": lambda: frame(
         outcome=json.dumps({"status": "completed", "note": "\u202e\x00\uffff\U0010ffff"}).encode()
     ),
-}  # fmt: skip
+}
 """Read or refused, but nobody dies of them."""
 
 
@@ -83,31 +85,33 @@ def _timed(at):
     return talk.answers({"content": "hello"}).frame(trajectory_id=str(uuid4()))
 
 
-class Keeping:
+class RunningRecorder:
     """A recorder's process of its own, and the bus it publishes on."""
 
-    def __init__(self, folder, module="upswing.gateway_keeper"):
+    def __init__(self, folder, module="upswing.gateway.recorder.child"):
         self._folder, self._module = folder, module
 
     async def __aenter__(self):
         self._nats = nats(self._folder / "nats")
         self.server = await self._nats.__aenter__()
-        setup = Setup(Settings(), self.server.url(GATEWAY), str(self._folder / "spool"))
-        self.keeper = ChildKeeper(setup, self._module)
-        await self.keeper.start()
+        setup = RecorderSetup(Settings(), self.server.url(GATEWAY), str(self._folder / "spool"))
+        self.recorder = RecorderClient(setup, self._module)
+        await self.recorder.start()
         return self
 
     async def __aexit__(self, *error):
-        await self.keeper.stop()
+        await self.recorder.stop()
         await self._nats.__aexit__(*error)
 
     @property
     def pid(self):
-        process = self.keeper._child._process
+        process = self.recorder._child._process
         return process.pid if process else None
 
-    async def keep(self, *frames):
-        return await asyncio.wait_for(self.keeper.keep([write_frame(f) for f in frames]), 60)
+    async def record_episodes(self, *frames):
+        return await asyncio.wait_for(
+            self.recorder.record_episodes([encode_frame(f) for f in frames]), 300
+        )
 
     async def letters(self):
         return {each["dead_id"]: each for each in await published(self.server.url(OPERATOR), DEADS)}
@@ -115,18 +119,20 @@ class Keeping:
     async def works(self):
         """An honest episode is recorded, and so is a word on it."""
         honest = frame()
-        (kept,) = await self.keep(honest)
-        assert kept.word == "published"
+        (kept,) = await self.record_episodes(honest)
+        assert kept.status == "published"
         word = {
-            "feedback_id": str(uuid4()), "trajectory_id": honest.trajectory_id, "type": "thumbs_up",
+            "feedback_id": str(uuid4()),
+            "trajectory_id": honest.trajectory_id,
+            "type": "thumbs_up",
             "timestamp": "2026-01-01T00:00:00Z",
-        }  # fmt: skip
-        said = await asyncio.wait_for(self.keeper.say(json.dumps(word).encode()), 60)
-        assert said.word == "published", said
+        }
+        said = await asyncio.wait_for(self.recorder.record_feedback(json.dumps(word).encode()), 300)
+        assert said.status == "published", said
 
 
 async def test_of_a_batch_the_refused_are_refused_and_the_others_are_recorded(tmp_path):
-    async with Keeping(tmp_path) as keeping:
+    async with RunningRecorder(tmp_path) as running_recorder:
         pid = None
         wanted = {}
         for sound in (0, 1, 2):  # all, some and none of a batch are refused
@@ -134,38 +140,44 @@ async def test_of_a_batch_the_refused_are_refused_and_the_others_are_recorded(tm
             honest = [frame() for _ in range(2 * sound)]
             mixed = [each for pair in zip(refused, honest, strict=False) for each in pair]
             batch = mixed + [each for each in (*refused, *honest) if each not in mixed]
-            told = {each.trajectory_id: each for each in await keeping.keep(*batch)}
-            assert {told[each.trajectory_id].word for each in honest} <= {"published"}
+            told = {
+                each.trajectory_id: each for each in await running_recorder.record_episodes(*batch)
+            }
+            assert {told[each.trajectory_id].status for each in honest} <= {"published"}
             for each, (name, (_, reason)) in zip(refused, POISON.items(), strict=False):
                 kept = told[each.trajectory_id]
-                assert kept.word == "refused", name
+                assert kept.status == "refused", name
                 assert kept.reason == (reason or kept.reason), (name, kept)
                 assert kept.detail, name
                 wanted[each.trajectory_id] = kept.reason
-            await keeping.works()
-            pid = pid or keeping.pid
-        assert keeping.pid == pid, "it died of one"
-        letters = await keeping.letters()
+            await running_recorder.works()
+            pid = pid or running_recorder.pid
+        assert running_recorder.pid == pid, "it died of one"
+        letters = await running_recorder.letters()
         assert {name: letter["reason"] for name, letter in letters.items()} == wanted
         assert all("payload" not in letter for letter in letters.values())
 
 
 async def test_what_is_odd_and_no_more_than_that_kills_nobody(tmp_path):
-    async with Keeping(tmp_path) as keeping:
-        await keeping.works()
-        pid = keeping.pid
+    async with RunningRecorder(tmp_path) as running_recorder:
+        await running_recorder.works()
+        pid = running_recorder.pid
         for name, made in ODD.items():
-            (kept,) = await keeping.keep(made())
-            assert kept.word in {"published", "refused"}, name
-            assert bool(kept.reason) == (kept.word == "refused"), name
+            (kept,) = await running_recorder.record_episodes(made())
+            assert kept.status in {"published", "refused"}, name
+            assert bool(kept.reason) == (kept.status == "refused"), name
         words = [b"{", b'"x"', b'{"feedback_id": %s}' % nested(900).encode(), b"\xff"]
         for word in words:
-            assert (await asyncio.wait_for(keeping.keeper.say(word), 60)).word == "refused"
-        given_up = Refusal(str(uuid4()), "e", "a", "poison", "The recorder dies of it.", "0" * 64)
-        assert (await keeping.keeper.bury(given_up)).word == "published"
-        assert (await keeping.letters())[given_up.trajectory_id]["reason"] == "poison"
-        await keeping.works()
-        assert keeping.pid == pid
+            assert (
+                await asyncio.wait_for(running_recorder.recorder.record_feedback(word), 300)
+            ).status == "refused"
+        given_up = RejectedEpisode(
+            str(uuid4()), "e", "a", "poison", "The recorder dies of it.", "0" * 64
+        )
+        assert (await running_recorder.recorder.record_dead_letter(given_up)).status == "published"
+        assert (await running_recorder.letters())[given_up.trajectory_id]["reason"] == "poison"
+        await running_recorder.works()
+        assert running_recorder.pid == pid
 
 
 @pytest.mark.parametrize("task", ["publisher", "writer", "answer"])
@@ -174,19 +186,19 @@ async def test_a_task_that_dies_inside_ends_the_process_and_another_takes_its_pl
 ):
     fault = tmp_path / "fault"
     monkeypatch.setenv("FAULT", str(fault))
-    async with Keeping(tmp_path, "tests.gateway.faulty_keeper") as keeping:
-        await keeping.works()
-        pid = keeping.pid
+    async with RunningRecorder(tmp_path, "tests.gateway.faulty_recorder") as running_recorder:
+        await running_recorder.works()
+        pid = running_recorder.pid
         fault.write_text(task)
         if task != "publisher":
             with pytest.raises(Transient):
-                await keeping.keep(frame())
-        await until(lambda: not alive(pid), 10, "it lives on without a task")
-        child = keeping.keeper._child
-        await until(lambda: child._process is None or child._process.pid != pid, 10)
+                await running_recorder.record_episodes(frame())
+        await until(lambda: not alive(pid), 60, "it lives on without a task")
+        child = running_recorder.recorder._child
+        await until(lambda: child._process is None or child._process.pid != pid, 60)
         fault.unlink()
-        await until(lambda: f"a fault in the {task}" in capfd.readouterr().err, 10)
-        await keeping.works()
+        await until(lambda: f"a fault in the {task}" in capfd.readouterr().err, 60)
+        await running_recorder.works()
 
 
 # --- the whole gateway ---------------------------------------------------------------------------
@@ -203,7 +215,7 @@ async def test_after_every_poison_an_honest_episode_is_recorded_and_its_feedback
             async def ended(name, text="hi", body=b""):
                 status, _ = await gateway.chat(user(text), headers=(f"X-Episode-Id: {name}",))
                 assert status == 200
-                return await gateway.client("POST", f"/v1/episodes/{name}/close", body)
+                return await gateway.close(name, body)
 
             async def works(name):
                 status, closed = await ended(name)
@@ -222,11 +234,11 @@ async def test_after_every_poison_an_honest_episode_is_recorded_and_its_feedback
             for number, body in enumerate((deep, huge, outcome)):
                 status, _ = await ended(f"poison-{number}", body=body)
                 assert status in {200, 400, 422}
-            (keeper,) = family(gateway.popen.pid)
-            os.kill(keeper, signal.SIGKILL)
-            await until(lambda: not alive(keeper))
+            (recorder,) = family(gateway.popen.pid)
+            os.kill(recorder, signal.SIGKILL)
+            await until(lambda: not alive(recorder))
             await works("later")
-            status, _ = await gateway.client("POST", "/v1/episodes/large/close")
+            status, _ = await gateway.close("large")
             assert status == 413, "asked again, it says the same"
         letters = await published(server.url(OPERATOR), DEADS)
         assert {"too_large", "too_deep"} <= {letter["reason"] for letter in letters}
@@ -236,35 +248,35 @@ async def test_after_every_poison_an_honest_episode_is_recorded_and_its_feedback
 
 async def test_the_loop_keeps_a_gateways_dead_letters_once_beside_its_own(data):
     async with running_loop(data) as loop:
-        keeper = ChildKeeper(Setup(Settings(), loop.running.nats_urls["gateway"]))
-        await keeper.start()
+        recorder = RecorderClient(RecorderSetup(Settings(), loop.running.nats_urls["gateway"]))
+        await recorder.start()
         try:
             for detail in ("The message is too large.", "The message is still too large."):
-                given_up = Refusal(TWICE, "e1", "tester", "too_large", detail, "0" * 64)
-                assert (await keeper.bury(given_up)).word == "published"
+                given_up = RejectedEpisode(TWICE, "e1", "tester", "too_large", detail, "0" * 64)
+                assert (await recorder.record_dead_letter(given_up)).status == "published"
 
             async def kept():
-                return await loop.store.dead()
+                return await loop.store.list_dead_letters()
 
             (buried,) = await until(kept)
             assert (buried.stage, str(buried.letter.dead_id)) == ("gateway", TWICE)
             assert buried.letter.detail == (
                 "Episode e1 of tester was not recorded: The message is too large."
             )
-            await loop.store.bury(buried.letter, stage="gateway", heard=True)
+            await loop.store.add_dead_letter(buried.letter, stage="gateway", announced=True)
             counts = await loop.store.counts()
             assert (counts["dead"], counts["outbox"]) == (1, 0)
         finally:
-            await keeper.stop()
+            await recorder.stop()
 
 
-BROKEN_LANE = """
+BROKEN_WORKER = """
 import sys
-from upswing import gateway_server
-from upswing.gateway.recorder_service import Recorder
-async def lane(self):
-    raise KeyError("a fault in a lane")
-Recorder._run = lane
+from upswing.gateway import main as gateway_server
+from upswing.gateway.recorder.recorder import EpisodeRecorder
+async def run_worker(self):
+    raise KeyError("a fault in a worker")
+EpisodeRecorder._run_worker = run_worker
 sys.exit(gateway_server.main(sys.argv[1:]))
 """
 
@@ -274,17 +286,27 @@ async def test_a_gateway_without_one_of_its_tasks_says_so_and_ends(tmp_path):
     async with nats(tmp_path / "nats") as server:
         with (tmp_path / "log").open("wb") as words:
             popen = subprocess.Popen(
-                [sys.executable, "-c", BROKEN_LANE, "--port", "0", "--spool", str(tmp_path / "spool")],
-                stdout=subprocess.DEVNULL, stderr=words, env=surroundings(server),
-            )  # fmt: skip
+                [
+                    sys.executable,
+                    "-c",
+                    BROKEN_WORKER,
+                    "--port",
+                    "0",
+                    "--spool",
+                    str(tmp_path / "spool"),
+                ],
+                stdout=subprocess.DEVNULL,
+                stderr=words,
+                env=surroundings(server),
+            )
         try:
-            code = await asyncio.to_thread(popen.wait, 40)
+            code = await asyncio.to_thread(popen.wait, 300)
         finally:
             popen.kill()
-            popen.wait(10)
+            popen.wait(300)
         told = (tmp_path / "log").read_text()
         assert code == 1, told
-        assert "recording lane 0 broke" in told
+        assert "recording worker 0 broke" in told
 
 
 async def test_what_is_spoilt_in_the_spool_or_too_large_for_the_bus_holds_up_nobody(
@@ -295,7 +317,7 @@ async def test_what_is_spoilt_in_the_spool_or_too_large_for_the_bus_holds_up_nob
     spool = Spool(tmp_path / "spool", "gateway-1", 64 * MEGABYTE)
     (tmp_path / "spool").mkdir()
     for body in (b"[]", sound[0], b'{"trajectory_id": 7}', sound[1], large, b"{", sound[2]):
-        spool.append(Entry(Kind.TRAJECTORY, body))
+        spool.append(SpoolEntry(SpoolEntryKind.TRAJECTORY, body))
     spool.close()
     async with nats(tmp_path / "nats") as server:
         publisher = Publisher(server.url(GATEWAY), str(tmp_path / "spool"), 64 * MEGABYTE)
@@ -306,9 +328,11 @@ async def test_what_is_spoilt_in_the_spool_or_too_large_for_the_bus_holds_up_nob
                 return [each["n"] for each in await published(server.url(OPERATOR))] == [0, 1, 2]
 
             await until(there)
-            assert (await publisher.publish(Kind.TRAJECTORY, [Clean("x", large)])) == ["refused"]
+            assert (
+                await publisher.publish(SpoolEntryKind.TRAJECTORY, [RedactedMessage("x", large)])
+            ) == ["refused"]
         finally:
-            await end([running])
+            await cancel_all([running])
             await publisher.close()
         assert caplog.text.count("cannot be published and is given up") == 4
 
@@ -316,12 +340,12 @@ async def test_what_is_spoilt_in_the_spool_or_too_large_for_the_bus_holds_up_nob
 async def test_episodes_that_end_by_themselves_at_one_moment_are_recorded_once_each():
     names = [f"e{n}" for n in range(3)]
     async with Scripted() as backend:
-        limits = Limits(episode_seconds=0.3)
+        limits = GatewayLimits(episode_seconds=0.3)
         async with started(plan(model("base", backend.url)), limits=limits) as gateway:
             await asyncio.gather(
                 *(gateway.chat(user("hi"), headers=(f"X-Episode-Id: {name}",)) for name in names)
             )
-            await until(lambda: len(gateway.keeper.trajectories) == 3)
+            await until(lambda: len(gateway.recorder.trajectories) == 3)
             for name in names:
                 status, closed = await gateway.close(name)
                 assert (status, closed["recorded"]) == (200, True)

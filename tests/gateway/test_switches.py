@@ -11,12 +11,17 @@ import pytest
 from tests.gateway.conftest import model, plan, started, user
 from tests.gateway.scripted import Misbehaving, Scripted
 from tests.gateway.talking import raw, request
-from upswing import rl_models
-from upswing.contracts.traffic import read_plan
+from upswing import model_flags
+from upswing.contracts.traffic import Candidate, Model, Plan, read_plan
 from upswing.errors import Transient
-from upswing.gateway.allowance import Allowance, read_allowance
-from upswing.gateway.plan import Candidate, Model, Plan
-from upswing.gateway.route import choose, shares, stay, step_of, table_of
+from upswing.gateway.core.routing import (
+    build_routing_table,
+    continuing_target,
+    draw_target,
+    shares_label,
+    traffic_shares,
+)
+from upswing.gateway.core.serving_policy import ServingPolicy, read_serving_policy
 
 BASE, OLD, NEW, ASIDE, GONE = "tiny", "agent-rl-v1", "agent-rl-v2", "agent-rl-v3", "agent-rl-v4"
 PLACES = [(number + 0.5) / 1000 for number in range(1000)]
@@ -34,10 +39,14 @@ VERSIONS = {None: None, "v2": NEW, "v3": ASIDE, "v4": None, "v99": None, "latest
 """RL_MODEL_VERSION → the model that can be had by it, in a plan that has all but `v4`, withdrawn."""
 CASES = list(
     itertools.product(
-        (None, "true", "false"), (False, True), VERSIONS, (None, "0", "30", "100"), STATES,
+        (None, "true", "false"),
+        (False, True),
+        VERSIONS,
+        (None, "0", "30", "100"),
+        STATES,
         (None, "false"),
     )
-)  # fmt: skip
+)
 
 
 def some(name):
@@ -52,19 +61,26 @@ def plan_in(state):
     known = {*given, BASE}
     gone = (GONE, NEW) if state == "rolled back" else (GONE,)
     return Plan(
-        1, "rollout", "salt", some(baseline), () if held else parts,
+        1,
+        "rollout",
+        "salt",
+        some(baseline),
+        () if held else parts,
         holdback=parts[0] if held else None,
-        base=None if baseline == BASE else some(BASE), trained=baseline != BASE,
+        base=None if baseline == BASE else some(BASE),
+        trained=baseline != BASE,
         pinned=tuple(some(name) for name in (NEW, ASIDE) if name not in known and name not in gone),
         withdrawn=gone,
-    )  # fmt: skip
+    )
 
 
 def environment(use, version, percentage, fallback):
     told = {
-        "USE_RL_MODEL": use, "RL_MODEL_VERSION": version, "RL_ROLLOUT_PERCENTAGE": percentage,
+        "USE_RL_MODEL": use,
+        "RL_MODEL_VERSION": version,
+        "RL_ROLLOUT_PERCENTAGE": percentage,
         "RL_FALLBACK_TO_BASE": fallback,
-    }  # fmt: skip
+    }
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -77,34 +93,34 @@ def oracle(use, production, version, percentage, state):
         if state == "rolled back" and found == NEW:
             found = None
         return {(found or BASE, True): 1.0}
-    most, given = float(percentage or 100) / 100, STATES[state]
-    if most == 0:
+    max_share, given = float(percentage or 100) / 100, STATES[state]
+    if max_share == 0:
         return {(BASE, True): 1.0}
     trained = sum(share for name, share in given.items() if name != BASE)
-    scale = min(1.0, most / trained) if trained else 1.0
+    scale = min(1.0, max_share / trained) if trained else 1.0
     told = {(name, False): share * (1 if name == BASE else scale) for name, share in given.items()}
-    return told | ({(BASE, True): trained - most} if trained > most else {})
+    return told | ({(BASE, True): trained - max_share} if trained > max_share else {})
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_the_table_holds_in_every_combination(state):
     for use, production, version, percentage, _, fallback in (c for c in CASES if c[4] == state):
         told = environment(use, version, percentage, fallback)
-        allowance = read_allowance(told, production=production)
-        table = table_of(plan_in(state), allowance)
+        policy = read_serving_policy(told, production=production)
+        table = build_routing_table(plan_in(state), policy)
         found = Counter(
             (choice.model.model_id, bool(choice.switch))
-            for choice in (choose(table, place) for place in PLACES)
+            for choice in (draw_target(table, place) for place in PLACES)
         )
         wanted = oracle(use, production, version, percentage, state)
         about = (told, production)
         assert {key: found[key] / 1000 for key in wanted} == pytest.approx(wanted, abs=2e-3), about
         assert set(found) <= set(wanted), about
-        assert allowance.fallback is (fallback is None)
+        assert policy.fallback is (fallback is None)
         told_shares = Counter()
         for (name, _), share in wanted.items():
             told_shares[name] += share
-        assert {k: v for k, v in shares(table).items() if v} == pytest.approx(
+        assert {k: v for k, v in traffic_shares(table).items() if v} == pytest.approx(
             {k: v for k, v in told_shares.items() if v}
         ), about
 
@@ -113,22 +129,22 @@ def test_the_table_holds_in_every_combination(state):
 def test_where_trained_models_are_off_nobody_gets_one_by_any_way(state):
     plan, off = plan_in(state), ({"USE_RL_MODEL": "false"}, {"RL_ROLLOUT_PERCENTAGE": "0"})
     for told in off:
-        table = table_of(plan, read_allowance(told, production=False))
-        assert {each.model_id for each in table.models()} == {BASE}
+        table = build_routing_table(plan, read_serving_policy(told, production=False))
+        assert {each.model_id for each in table.listed_models()} == {BASE}
         for name in (OLD, NEW, ASIDE, GONE):
-            assert stay(table, name, {name: some(name)}) is None
-        assert table.instead_of(table.baseline) is None
+            assert continuing_target(table, name, {name: some(name)}) is None
+        assert table.fallback_for(table.baseline) is None
 
 
 def test_the_fallback_of_a_pinned_model_is_the_base_and_of_the_base_nobody():
     for state in STATES:
         plan = plan_in(state)
-        table = table_of(plan, Allowance(version="v3"))
-        assert table.instead_of(table.baseline).model.model_id == BASE
-        capped = table_of(plan, Allowance(most=0.3))
+        table = build_routing_table(plan, ServingPolicy(pinned_version="v3"))
+        assert table.fallback_for(table.baseline).model.model_id == BASE
+        capped = build_routing_table(plan, ServingPolicy(max_share=0.3))
         for place in PLACES:
-            choice = choose(capped, place)
-            instead = capped.instead_of(choice, choice.switch)
+            choice = draw_target(capped, place)
+            instead = capped.fallback_for(choice, choice.switch)
             if choice.model.model_id == BASE:
                 assert instead is None
             elif choice.candidate:
@@ -137,20 +153,26 @@ def test_the_fallback_of_a_pinned_model_is_the_base_and_of_the_base_nobody():
 
 def test_episodes_are_compared_by_their_share_among_those_that_no_switch_decides():
     canary = plan_in("canary")
-    assert step_of(table_of(canary, Allowance())) == "0.5"
-    assert step_of(table_of(canary, Allowance(most=0.3))) == "0.375"  # 0.3 beside 0.5
+    assert shares_label(build_routing_table(canary, ServingPolicy())) == "0.5"
+    assert (
+        shares_label(build_routing_table(canary, ServingPolicy(max_share=0.3))) == "0.375"
+    )  # 0.3 beside 0.5
     beside = plan_in("canary beside a promoted one")
-    assert step_of(table_of(beside, Allowance(most=0.3))) == "0.1"
+    assert shares_label(build_routing_table(beside, ServingPolicy(max_share=0.3))) == "0.1"
     held = plan_in("promoted, the base held back")
-    assert step_of(table_of(held, Allowance())) == "holdback:0.05"
+    assert shares_label(build_routing_table(held, ServingPolicy())) == "holdback:0.05"
 
 
 def test_a_base_that_nobody_serves_is_not_replaced_by_a_trained_model():
     plan = msgspec.structs.replace(plan_in("promoted"), base=None)
-    for allowance in (Allowance(enabled=False), Allowance(most=0.3), Allowance(version="v99")):
+    for policy in (
+        ServingPolicy(enabled=False),
+        ServingPolicy(max_share=0.3),
+        ServingPolicy(pinned_version="v99"),
+    ):
         with pytest.raises(Transient, match="no server has it"):
-            table_of(plan, allowance)
-    assert shares(table_of(plan, Allowance())) == {NEW: 1.0}
+            build_routing_table(plan, policy)
+    assert traffic_shares(build_routing_table(plan, ServingPolicy())) == {NEW: 1.0}
 
 
 # --- the same in words ---------------------------------------------------------------------------
@@ -166,10 +188,13 @@ def rows_of(text):
 
 def test_the_docs_have_the_table_of_the_code():
     docs = Path(__file__).parents[2] / "docs"
-    assert rows_of((docs / "gateway.md").read_text()) == rows_of(rl_models.__doc__)
-    assert [row[0].split("=")[0].strip("`") for row in rows_of(rl_models.__doc__)] == [
-        "USE_RL_MODEL", "RL_MODEL_VERSION", "RL_ROLLOUT_PERCENTAGE", "RL_FALLBACK_TO_BASE",
-    ]  # fmt: skip
+    assert rows_of((docs / "gateway.md").read_text()) == rows_of(model_flags.__doc__)
+    assert [row[0].split("=")[0].strip("`") for row in rows_of(model_flags.__doc__)] == [
+        "USE_RL_MODEL",
+        "RL_MODEL_VERSION",
+        "RL_ROLLOUT_PERCENTAGE",
+        "RL_FALLBACK_TO_BASE",
+    ]
 
 
 # --- a gateway that answers ----------------------------------------------------------------------
@@ -193,11 +218,11 @@ def promoted(server, **more):
 
 async def recorded(gateway, episode):
     await gateway.close(episode)
-    return gateway.keeper.trajectories[-1]["metadata"]
+    return gateway.recorder.trajectories[-1]["metadata"]
 
 
 def counted(gateway):
-    return msgspec.json.decode(gateway.gateway.tally.written())
+    return msgspec.json.decode(gateway.gateway.counters.encode())
 
 
 @pytest.mark.live
@@ -206,7 +231,7 @@ async def test_the_base_answers_although_a_trained_model_was_promoted_and_that_i
     told,
 ):
     async with Scripted() as server:
-        async with started(promoted(server), allowance=read_allowance(told)) as gateway:
+        async with started(promoted(server), policy=read_serving_policy(told)) as gateway:
             assert await who(gateway, "e1") == BASE
             about = await recorded(gateway, "e1")
             assert (about["model"], about["gateway"]["switch"]) == (BASE, "USE_RL_MODEL")
@@ -223,7 +248,7 @@ async def test_a_pinned_gateway_is_not_touched_by_rollouts():
     async with Scripted() as server:
         old, new = model(OLD, server.url), model(NEW, server.url)
         first = plan(old, base=model(BASE, server.url), trained=True)
-        async with started(first, allowance=Allowance(version="v1")) as gateway:
+        async with started(first, policy=ServingPolicy(pinned_version="v1")) as gateway:
             changes = (
                 {"candidates": (Candidate(new, 0.5),)},
                 {"baseline": new, "candidates": (), "pinned": (old,)},
@@ -241,12 +266,16 @@ async def test_a_pinned_gateway_is_not_touched_by_rollouts():
 async def test_a_pin_that_is_withdrawn_later_means_the_base_and_an_alert(caplog):
     async with Scripted() as server:
         first = promoted(server)
-        async with started(first, allowance=Allowance(version="v2")) as gateway:
+        async with started(first, policy=ServingPolicy(pinned_version="v2")) as gateway:
             assert await who(gateway, "e1") == NEW
             back = msgspec.structs.replace(
-                first, version=2, baseline=model(BASE, server.url), base=None, trained=False,
+                first,
+                version=2,
+                baseline=model(BASE, server.url),
+                base=None,
+                trained=False,
                 withdrawn=(NEW,),
-            )  # fmt: skip
+            )
             gateway.gateway.apply(back)
             assert {await who(gateway, "e1"), await who(gateway, "e2")} == {BASE}
             (alert,) = [r for r in caplog.records if getattr(r, "reason", "") == "pin_missing"]
@@ -259,7 +288,7 @@ async def test_a_cap_holds_for_who_answers_and_for_who_is_asked_for_by_name():
     async with Scripted() as server:
         draws = itertools.cycle([0.1, 0.9])
         async with started(
-            promoted(server), allowance=Allowance(most=0.3), draw=lambda: next(draws)
+            promoted(server), policy=ServingPolicy(max_share=0.3), draw=lambda: next(draws)
         ) as gateway:
             assert [await who(gateway, f"e{n}") for n in range(4)] == [NEW, BASE, NEW, BASE]
             assert [await who(gateway, f"e{n}") for n in range(4)] == [NEW, BASE, NEW, BASE]
@@ -280,19 +309,19 @@ async def test_a_pinned_model_that_fails_is_answered_for_by_the_base_if_that_is_
 ):
     async with Scripted() as server, Misbehaving(how) as broken:
         made = plan(model(BASE, server.url), pinned=(model(ASIDE, broken.url),))
-        allowance = Allowance(version="v3", fallback=fallback)
-        async with started(made, allowance=allowance) as gateway:
+        policy = ServingPolicy(pinned_version="v3", fallback=fallback)
+        async with started(made, policy=policy) as gateway:
             status, _ = await gateway.chat(user("hi"))
             assert (status == 200) is fallback
 
 
 @pytest.mark.live
 @pytest.mark.parametrize("how", ["garbage", "error_500"])
-@pytest.mark.parametrize("allowance", [Allowance(enabled=False), Allowance(most=0.0)])
-async def test_no_trained_model_answers_for_a_base_that_fails(allowance, how):
+@pytest.mark.parametrize("policy", [ServingPolicy(enabled=False), ServingPolicy(max_share=0.0)])
+async def test_no_trained_model_answers_for_a_base_that_fails(policy, how):
     async with Scripted() as server, Misbehaving(how) as broken:
         made = plan(model(NEW, server.url), base=model(BASE, broken.url), trained=True)
-        async with started(made, allowance=allowance) as gateway:
+        async with started(made, policy=policy) as gateway:
             assert (await gateway.chat(user("hi")))[0] >= 500
             gateway.gateway.apply(msgspec.structs.replace(made, version=2, base=None))
             status, answer = await gateway.chat(user("hi"))
@@ -316,5 +345,5 @@ def test_where_a_plan_does_not_say_who_is_trained_a_switch_gives_nobody_a_traine
     baseline = {"model_id": "agent-zero-rl-v7", "backend": "http://h", "name": "v7"}
     old = read_plan(msgspec.json.encode({**told, "baseline": baseline}))
     with pytest.raises(Transient, match="wants the base model"):
-        table_of(old, read_allowance(environment))
-    assert shares(table_of(old, Allowance())) == {"agent-zero-rl-v7": 1.0}
+        build_routing_table(old, read_serving_policy(environment))
+    assert traffic_shares(build_routing_table(old, ServingPolicy())) == {"agent-zero-rl-v7": 1.0}

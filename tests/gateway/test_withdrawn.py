@@ -13,14 +13,14 @@ from tests.gateway.process import Command
 from tests.gateway.scripted import Misbehaving, Scripted, chunk, sse
 from tests.gateway.talking import raw, request, streamed
 from tests.support import on_bus, until
-from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.sql.rollout_evidence import _by_chance
+from upswing.contracts.traffic import read_plan, write_plan
+from upswing.deploy.evidence_repository import _randomised_metadata
 from upswing.errors import Rejected
-from upswing.gateway.plan import read_plan, write_plan
+from upswing.infra.nats.permissions import OPERATOR
 
 pytestmark = pytest.mark.live
 CHAT = {"model": "m", "messages": [user("hi")]}
-NOBODY = "http://127.0.0.1:1"
+ANONYMOUS = "http://127.0.0.1:1"
 """Nobody answers there."""
 
 
@@ -39,12 +39,12 @@ def later(made, **changes):
 
 
 def metadata(gateway, episode):
-    (kept,) = [t for t in gateway.keeper.trajectories if t["metadata"]["episode_id"] == episode]
+    (kept,) = [t for t in gateway.recorder.trajectories if t["metadata"]["episode_id"] == episode]
     return kept["metadata"]
 
 
 def test_a_plan_whose_baseline_or_candidate_is_withdrawn_makes_no_sense():
-    base, new = model("base", NOBODY), model("new", NOBODY)
+    base, new = model("base", ANONYMOUS), model("new", ANONYMOUS)
     for gone in ("base", "new"):
         raw_plan = msgspec.json.encode(plan(base, (new, 0.5), withdrawn=(gone,)))
         with pytest.raises(Rejected, match=f"{gone} cannot answer and be withdrawn"):
@@ -70,16 +70,16 @@ async def test_a_gateway_that_was_started_after_the_promotion_knows_a_way_back_f
             for episode in ("e1", "e2", "e3"):
                 about = metadata(gateway, episode)
                 assert about["withdrawn_model"] == "bad", episode
-                assert _by_chance(json.dumps({"metadata": about}).encode()) is None
+                assert _randomised_metadata(json.dumps({"metadata": about}).encode()) is None
             assert metadata(gateway, "e1")["mixed_models"] == ["bad", "base"]
             assert "withdrawn_model" not in metadata(gateway, "e4")
             assert (
-                _by_chance(
+                _randomised_metadata(
                     json.dumps({"metadata": metadata(gateway, "e4")}).encode()
                 ).gateway.rollout
                 == "r2"
             )
-            told = msgspec.json.decode(gateway.gateway.tally.written())
+            told = msgspec.json.decode(gateway.gateway.counters.encode())
             assert told["r2"]["base"]["requests"] == 1, "who asked for another is nobody's evidence"
 
 
@@ -169,21 +169,22 @@ async def test_a_gateway_that_is_started_while_the_loop_is_away_knows_it_from_th
                     pins = await client.jetstream().key_value("rl_pins")
                     return len(await pins.keys()) == 2
 
-            await until(told, 10)
+            await until(told, 60)
         await write(plan(base, version=2, withdrawn=("bad",)))
         async with Command(tmp_path / "two", server) as gateway:
             before = len(backend.requests)
             assert (await gateway.chat(*go_on))[0] == 200
             for headers, fields in (
-                ((named("e1"),), {}), ((named("e2"), "X-Model-Id: bad"), {}), ((named("e3"),), {"model": "bad"}),
-            ):  # fmt: skip
+                ((named("e1"),), {}),
+                ((named("e2"), "X-Model-Id: bad"), {}),
+                ((named("e3"),), {"model": "bad"}),
+            ):
                 assert (await gateway.chat(user("hi"), headers=headers, **fields))[0] == 200
             assert {r["body"]["model"] for r in backend.requests[before:]} == {"base"}
             for episode in ("e1", "e2", "e3"):
-                status, _ = await gateway.client("POST", f"/v1/episodes/{episode}/close")
-                assert status == 200
+                assert (await gateway.close(episode))[0] == 200
             gateway.popen.terminate()
-            assert await asyncio.to_thread(gateway.popen.wait, 20) == 0
+            assert await asyncio.to_thread(gateway.popen.wait, 300) == 0
         kept = [
             t for t in await published(server.url(OPERATOR)) if t["metadata"]["model"] == "base"
         ]

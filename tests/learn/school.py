@@ -27,32 +27,39 @@ class School:
 
     def policy(self, **options):
         """The newest model; the base before there is one."""
-        from upswing.adapters.bases import resolve
-        from upswing.adapters.models import load, trainable
-        from upswing.train.recipe import Recipe
-        from upswing.worlds.sampler import Policy
+        from upswing.train.bases.catalog import resolve_base
+        from upswing.train.bases.loading import load_base, make_trainable
+        from upswing.train.core.recipe import Recipe
+        from upswing.worlds.sampler import SamplingPolicy
 
-        base = resolve(self.base, self.bases)
-        model, tokenizer = load(base)
+        base = resolve_base(self.base, self.bases)
+        model, tokenizer = load_base(base)
         if self.model_id is not None:
             folder = Path(self.path.removeprefix("file://"))
-            model = trainable(model, Recipe(), folder, full=base.full)
-        return Policy(self.model_id or self.base, model.eval(), tokenizer, **options)
+            model = make_trainable(model, Recipe(), folder, full=base.full)
+        return SamplingPolicy(self.model_id or self.base, model.eval(), tokenizer, **options)
 
     async def record(self, tasks, group=8, **options):
         """Play and record a round; every trajectory is scored when it returns. The share of successes."""
-        from upswing.worlds.recording import trajectories_of
-        from upswing.worlds.sampler import play
+        from upswing.worlds.recording import to_trajectories
+        from upswing.worlds.sampler import play_episodes
 
         policy = self.policy(**options)
         played = await asyncio.to_thread(
-            play, self.world, tasks, policy, group=group, seed=1000 * self.seed + self.rounds
+            play_episodes,
+            self.world,
+            tasks,
+            policy,
+            group=group,
+            seed=1000 * self.seed + self.rounds,
         )
         started = WINDOW + timedelta(hours=self.rounds)
-        trees = trajectories_of(
-            played, namespace=uuid5(NAMESPACE_URL, f"school-{self.seed}"),
-            window_id=started.strftime("%Y-%m-%dT%H:00"), started=started,
-        )  # fmt: skip
+        trees = to_trajectories(
+            played,
+            namespace=uuid5(NAMESPACE_URL, f"school-{self.seed}"),
+            window_id=started.strftime("%Y-%m-%dT%H:00"),
+            started=started,
+        )
         await self.post(trees)
         self.rounds += 1
         return sum(episode.outcome.success for episode in played) / len(played)
@@ -62,8 +69,11 @@ class School:
         lines = [raw(tree) for tree in trees]
         for first in range(0, len(lines), 200):
             status, answer = await self.client(
-                "POST", "/v1/trajectories", b"\n".join(lines[first : first + 200]), kind="application/x-ndjson"
-            )  # fmt: skip
+                "POST",
+                "/v1/trajectories",
+                b"\n".join(lines[first : first + 200]),
+                kind="application/x-ndjson",
+            )
             assert status in (200, 202), answer
         waiting = [tree["trajectory_id"] for tree in trees]
 
@@ -117,11 +127,11 @@ class School:
         _, status = await self.client("GET", f"/training/{job_id}/status")
         return status if status["status"] in ("completed", "failed", "cancelled") else None
 
-    def success(self, *, greedy=True):
+    def success_rate(self, *, greedy=True):
         """On the world's held-out tasks."""
-        from upswing.worlds.sampler import success
+        from upswing.worlds.sampler import success_rate
 
-        return success(self.world, self.world.held_out, self.policy(), greedy=greedy, seed=7)
+        return success_rate(self.world, self.world.held_out, self.policy(), greedy=greedy, seed=7)
 
 
 def batch(world, number, size=96):
@@ -155,13 +165,13 @@ async def learn(
         Client(loop.running.http_url, loop.running.key) as client,
     ):
         school = School(client, world or Triage(seed=seed), bases, seed=seed)
-        scores = [school.success()]
+        scores = [school.success_rate()]
         for number in range(rounds):
             await school.record(batch(school.world, number))
             status = await school.train(algorithm, **knobs)
             if status["status"] != "completed":
                 assert "nothing to learn" in status["error"]["message"], json.dumps(status)
                 break  # everybody does everything right
-            scores.append(school.success())
+            scores.append(school.success_rate())
             told(scores)
         return scores, school

@@ -11,7 +11,7 @@ from tests.conftest import running_loop
 from tests.learn.school import School, batch
 from tests.support import Client
 
-from upswing.worlds.sampler import success
+from upswing.worlds.sampler import success_rate
 from upswing.worlds.workshop import Workshop
 
 pytestmark = [
@@ -45,7 +45,8 @@ async def test_smollm2_earns_more_on_held_out_tasks(data, bases):
             """Of four samples of each task: one of 48 tasks alone scatters by 0.07."""
             policy = school.policy(batch=48)
             return fmean(
-                success(school.world, held, policy, greedy=False, seed=seed) for seed in range(4)
+                success_rate(school.world, held, policy, greedy=False, seed=seed)
+                for seed in range(4)
             )
 
         began, scores = time.monotonic(), [mean()]
@@ -58,10 +59,13 @@ async def test_smollm2_earns_more_on_held_out_tasks(data, bases):
             assert status["status"] == "completed", json.dumps(status)
             scores.append(mean())
             told = {
-                "round": number + 1, "sampled": round(sampled, 3), "held_out": round(scores[-1], 3),
-                "seconds": round(time.monotonic() - began), "job_seconds": round(school.seconds),
+                "round": number + 1,
+                "sampled": round(sampled, 3),
+                "held_out": round(scores[-1], 3),
+                "seconds": round(time.monotonic() - began),
+                "job_seconds": round(school.seconds),
                 "peak_memory_gb": status["resource_usage"]["peak_memory_gb"],
-            }  # fmt: skip
+            }
             print(json.dumps(told), file=sys.stderr, flush=True)
             if scores[-1] >= scores[0] + 0.4:
                 break

@@ -11,16 +11,22 @@ from tests.learn.school import School, batch
 from tests.support import Client
 from tests.worlds.small import policy
 
+from upswing.api.world_server import WorldServerOptions, serve
 from upswing.dataset.split import is_held_out
-from upswing.train.learner import Team
-from upswing.train.recipe import Recipe
-from upswing.train.rollout_plan import Rollouts
-from upswing.train.tracks import logprobs, recorded
-from upswing.training.rollouts import FreshRollouts, Round, example_of, roll_out, tries_of
-from upswing.world_server import Options, serve
-from upswing.worlds.curriculum import Tries, next_tasks
+from upswing.train.child.rollouts import (
+    FreshRollouts,
+    RolloutRound,
+    attempts_by_task,
+    episode_example,
+    run_rollouts,
+)
+from upswing.train.core.recipe import Recipe
+from upswing.train.core.rollout_plan import RolloutSettings
+from upswing.train.learn.curriculum import TaskAttempts, choose_tasks
+from upswing.train.learn.example_tensors import compute_logprobs, recorded_logprobs
+from upswing.train.learn.learner import ProcessGroup
 from upswing.worlds.remote_world import RemoteWorld
-from upswing.worlds.sampler import play
+from upswing.worlds.sampler import play_episodes
 from upswing.worlds.triage import Triage
 
 pytestmark = pytest.mark.learn
@@ -32,28 +38,28 @@ def fresh(plan, world=CHECK, **options):
     player = policy()
     noted = []
     rounds = FreshRollouts(
-        player.model, player.tokenizer, RECIPE, plan, world, note=noted.append, **options
+        player.model, player.tokenizer, RECIPE, plan, world, on_round=noted.append, **options
     )
     return rounds, noted
 
 
 def test_an_example_of_an_episode_has_the_tokens_and_logprobs_that_were_sampled():
     player = policy()
-    played = play(CHECK, CHECK.training[:6], player, group=4, seed=3)
-    examples = [example_of(episode, "w") for episode in played]
+    played = play_episodes(CHECK, CHECK.training[:6], player, group=4, seed=3)
+    examples = [episode_example(episode, "w") for episode in played]
     assert {len(episode.steps) for episode in played} == {1} or any(
         len(set(example.turns)) == 2 for example in examples
     )
-    found = logprobs(player.model, examples, micro_tokens=4096)
+    found = compute_logprobs(player.model, examples, micro_tokens=4096)
     for example, episode, logps in zip(examples, played, found, strict=True):
         assert example.ids == episode.ids
         assert sum(example.trained) == sum(len(step.completion_ids) for step in episode.steps)
-        assert recorded(example).tolist() == pytest.approx(logps.tolist(), abs=1e-4)
+        assert recorded_logprobs(example).tolist() == pytest.approx(logps.tolist(), abs=1e-4)
     assert len({example.group for example in examples}) == 6
 
 
 def test_rounds_are_bounded_by_episodes():
-    rounds, noted = fresh(Rollouts("x", rounds=50, tasks=4, attempts=4, episodes=40))
+    rounds, noted = fresh(RolloutSettings("x", rounds=50, tasks=4, attempts=4, episodes=40))
     list(rounds.run())
     assert rounds.episodes == 40
     assert [each.episodes for each in noted] == [16, 16, 8]
@@ -61,14 +67,14 @@ def test_rounds_are_bounded_by_episodes():
 
 def test_rounds_are_bounded_by_time():
     ticks = iter(range(0, 100_000, 20))
-    plan = Rollouts("x", rounds=50, tasks=2, attempts=2, minutes=2)
+    plan = RolloutSettings("x", rounds=50, tasks=2, attempts=2, minutes=2)
     rounds, noted = fresh(plan, clock=lambda: float(next(ticks)))
     list(rounds.run())
     assert 1 <= len(noted) < 10
 
 
 def test_the_horizon_grows_from_round_to_round():
-    rounds, noted = fresh(Rollouts("x", rounds=4, tasks=2, attempts=2))
+    rounds, noted = fresh(RolloutSettings("x", rounds=4, tasks=2, attempts=2))
     list(rounds.run())
     assert [each.turns for each in noted] == [1, 2, 2, 2]
     assert {each.purpose for each in noted} == {"rollout"}
@@ -77,21 +83,27 @@ def test_the_horizon_grows_from_round_to_round():
 def test_steps_are_numbered_on_and_rounds_that_were_done_before_are_not_repeated(tmp_path):
     player = policy()
     recipe = msgspec.structs.replace(
-        RECIPE, rollouts=Rollouts("triage", rounds=4, tasks=6, attempts=4)
+        RECIPE, rollouts=RolloutSettings("triage", rounds=4, tasks=6, attempts=4)
     )
 
     def run(first):
         return list(
-            roll_out(
-                player.model, player.tokenizer, recipe, tmp_path, team=Team(),
-                clock=lambda: 0.0, first_step=first,
+            run_rollouts(
+                player.model,
+                player.tokenizer,
+                recipe,
+                tmp_path,
+                process_group=ProcessGroup(),
+                clock=lambda: 0.0,
+                first_step=first,
             )
-        )  # fmt: skip
+        )
 
     (tmp_path / "artifacts").mkdir()
     (tmp_path / "artifacts" / "rollouts.jsonl").write_bytes(
         b"".join(
-            msgspec.json.encode(Round(n, 1, 6, 24, 0.0, 0.0, 0, 1.0, last_step=n * 5)) + b"\n"
+            msgspec.json.encode(RolloutRound(n, 1, 6, 24, 0.0, 0.0, 0, 1.0, last_step=n * 5))
+            + b"\n"
             for n in (1, 2, 3)
         )
         + b'{"round": 4, "tu'
@@ -100,14 +112,14 @@ def test_steps_are_numbered_on_and_rounds_that_were_done_before_are_not_repeated
     assert [each.step for each in steps] == list(range(11, 11 + len(steps)))
     assert {each.epoch for each in steps} <= {3, 4}, "the third is not in the weights of step 10"
     lines = (tmp_path / "artifacts" / "rollouts.jsonl").read_bytes().splitlines()
-    assert [msgspec.json.decode(line, type=Round).round for line in lines] == [1, 2, 3, 4]
+    assert [msgspec.json.decode(line, type=RolloutRound).round for line in lines] == [1, 2, 3, 4]
 
 
 def test_tasks_that_are_held_out_are_never_played():
-    player, plan = policy(), Rollouts("x", rounds=1, tasks=64, attempts=2)
+    player, plan = policy(), RolloutSettings("x", rounds=1, tasks=64, attempts=2)
     recipe = msgspec.structs.replace(RECIPE, holdout=0.5)
     rounds = FreshRollouts(player.model, player.tokenizer, recipe, plan, CHECK)
-    played = {episode.task.task_id for episode in rounds._play(0, 64)}
+    played = {episode.task.task_id for episode in rounds._play_round(0, 64)}
     tasks = {task.task_id for task in CHECK.training}
     assert played == {task for task in tasks if not is_held_out(task, 0.5)} < tasks
 
@@ -117,16 +129,16 @@ def test_the_first_round_tries_what_the_log_says_to_be_in_between():
         task.task_id for task in CHECK.training if not is_held_out(task.task_id, RECIPE.holdout)
     ]
     between = set(names[:16])
-    tries = {name: Tries(40, 20 if name in between else 0) for name in names}
-    rounds, _ = fresh(Rollouts("x", rounds=1, tasks=10, attempts=2), tries=tries)
-    played = {episode.task.task_id for episode in rounds._play(0, 10)}
+    tries = {name: TaskAttempts(40, 20 if name in between else 0) for name in names}
+    rounds, _ = fresh(RolloutSettings("x", rounds=1, tasks=10, attempts=2), task_attempts=tries)
+    played = {episode.task.task_id for episode in rounds._play_round(0, 10)}
     assert (len(played), len(played & between) >= 7) == (10, True)
 
 
 def test_what_was_logged_is_counted_by_task():
-    episodes = play(CHECK, CHECK.training[:3], policy(), group=4, seed=1)
-    examples = [example_of(episode, "w") for episode in episodes]
-    found = tries_of(examples)
+    episodes = play_episodes(CHECK, CHECK.training[:3], policy(), group=4, seed=1)
+    examples = [episode_example(episode, "w") for episode in episodes]
+    found = attempts_by_task(examples)
     assert {task: each.attempts for task, each in found.items()} == {
         task.task_id: 4 for task in CHECK.training[:3]
     }
@@ -135,7 +147,15 @@ def test_what_was_logged_is_counted_by_task():
 
 def test_without_a_plan_nothing_is_played(tmp_path):
     assert not list(
-        roll_out(None, None, RECIPE, tmp_path, team=Team(), clock=lambda: 0.0, first_step=0)
+        run_rollouts(
+            None,
+            None,
+            RECIPE,
+            tmp_path,
+            process_group=ProcessGroup(),
+            clock=lambda: 0.0,
+            first_step=0,
+        )
     )
     assert not list(tmp_path.iterdir())
 
@@ -143,15 +163,23 @@ def test_without_a_plan_nothing_is_played(tmp_path):
 @pytest.mark.parametrize("name", ["mine", "triage"])
 def test_a_world_that_is_registered_is_played_by_its_name(tmp_path, name):
     player = policy()
-    recipe = msgspec.structs.replace(RECIPE, rollouts=Rollouts(name, rounds=1, tasks=6, attempts=4))
+    recipe = msgspec.structs.replace(
+        RECIPE, rollouts=RolloutSettings(name, rounds=1, tasks=6, attempts=4)
+    )
     list(
-        roll_out(
-            player.model, player.tokenizer, recipe, tmp_path, team=Team(), clock=lambda: 0.0,
-            first_step=0, worlds={"mine": "upswing.worlds.triage:Triage"},
+        run_rollouts(
+            player.model,
+            player.tokenizer,
+            recipe,
+            tmp_path,
+            process_group=ProcessGroup(),
+            clock=lambda: 0.0,
+            first_step=0,
+            worlds={"mine": "upswing.worlds.triage:Triage"},
         )
-    )  # fmt: skip
+    )
     (line,) = (tmp_path / "artifacts" / "rollouts.jsonl").read_bytes().splitlines()
-    assert msgspec.json.decode(line, type=Round).episodes == 24
+    assert msgspec.json.decode(line, type=RolloutRound).episodes == 24
 
 
 @contextlib.contextmanager
@@ -164,14 +192,16 @@ def served(world):
         address.append(url)
         ready.set()
 
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve(world, Options(), told, stop)))  # fmt: skip
+    thread = threading.Thread(
+        target=lambda: loop.run_until_complete(serve(world, WorldServerOptions(), told, stop))
+    )
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(300)
         yield address[0]
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
+        thread.join(300)
         loop.close()
 
 
@@ -179,8 +209,10 @@ def test_a_world_behind_http_is_played_like_one_at_home():
     world, player = CHECK, policy()
     with served(world) as url, RemoteWorld(url) as far:
         assert (far.max_turns, len(far.training)) == (2, 64)
-        names = next_tasks({}, [task.task_id for task in far.training], 3, 0)
-        there = play(far, [t for t in far.training if t.task_id in names], player, group=3, seed=1)
+        names = choose_tasks({}, [task.task_id for task in far.training], 3, 0)
+        there = play_episodes(
+            far, [t for t in far.training if t.task_id in names], player, group=3, seed=1
+        )
         first = far.reset(far.training[0])
         task = world.training[0]
         assert far.observe(first).text == f"{task.instructions}\n{task.text}"
@@ -214,7 +246,9 @@ async def test_a_job_of_the_loop_plays_after_it_has_learned_from_the_log(data, b
         )
         assert status["status"] == "completed", status
     (notes,) = data.rglob("rollouts.jsonl")
-    rounds = [msgspec.json.decode(line, type=Round) for line in notes.read_bytes().splitlines()]
+    rounds = [
+        msgspec.json.decode(line, type=RolloutRound) for line in notes.read_bytes().splitlines()
+    ]
     assert [(each.round, each.episodes) for each in rounds] == [(1, 64), (2, 64), (3, 64)]
 
 

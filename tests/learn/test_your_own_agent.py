@@ -51,23 +51,40 @@ async def test_an_agent_of_ones_own_gets_its_second_promoted_version(tmp_path, b
     agent.write_text(block("agent"))
     with (tmp_path / "loop.txt").open("wb") as words:
         loop = subprocess.Popen(
-            [UPSWING, "up", "--data", str(data), "--port", "0", "--gateway-port", "0"],
-            stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=os.environ | settings(),
-        )  # fmt: skip
+            [
+                UPSWING,
+                "up",
+                "--data",
+                str(data),
+                "--port",
+                "0",
+                "--gateway-port",
+                "0",
+                "--no-dashboard",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            env=os.environ | settings(),
+        )
     try:
         await until((data / "running.json").exists, 180, "the loop did not start")
         info = json.loads(cli("info", "--json", "--show-secrets", data=data).stdout)
         gateway = {
-            "OPENAI_BASE_URL": f"{info['gateway_url']}/v1", "OPENAI_API_KEY": info["gateway_key"],
-        }  # fmt: skip
+            "OPENAI_BASE_URL": f"{info['gateway_url']}/v1",
+            "OPENAI_API_KEY": info["gateway_key"],
+        }
         await until(lambda: answers(gateway), 120, "the gateway does not answer")
         shares = []
         async with asyncio.timeout(MINUTES * 60):
             for number in range(ROUNDS):
                 ran = await asyncio.to_thread(
-                    subprocess.run, [sys.executable, str(agent), str(number)],
-                    env=os.environ | gateway, capture_output=True, check=True,
-                )  # fmt: skip
+                    subprocess.run,
+                    [sys.executable, str(agent), str(number)],
+                    env=os.environ | gateway,
+                    capture_output=True,
+                    check=True,
+                )
                 shares.append(float(ran.stdout))
                 if len(promoted(data)) >= 2:
                     break
@@ -76,4 +93,4 @@ async def test_an_agent_of_ones_own_gets_its_second_promoted_version(tmp_path, b
         assert max(shares[-3:]) > shares[0] + 0.25, shares
     finally:
         loop.terminate()
-        loop.wait(60)
+        loop.wait(300)

@@ -11,7 +11,7 @@ import pytest
 from tests.gateway.scripted import Server, completion
 from tests.support import UPSWING, Client, Process, cli, rows, until
 
-from upswing.worlds.crowd_service import Crowd
+from upswing.worlds.agent_pool import AgentEndpoint, AgentPool, AgentSettings
 from upswing.worlds.triage import RULE, Triage
 
 pytestmark = [pytest.mark.live]
@@ -68,12 +68,11 @@ async def test_what_agents_do_is_stored_in_groups_with_outcomes_and_what_users_s
     await served(house)
     world, before = Triage(), await trainable(house)
     url, key = house.info["gateway_url"], house.info["gateway_key"]
-    async with Crowd(url, key, world, agents=5, prefix="bee", feedback=0.6) as crowd:
-        played = await crowd.play(world.training[:4], window=WINDOW)
-        played += await crowd.play(world.training[4:6], window=LATER)
-        measured = await crowd.play(
-            world.held_out[:3], window=LATER, temperature=0, evaluation=True
-        )
+    settings = AgentSettings(agents=5, prefix="bee", feedback=0.6)
+    async with AgentPool(AgentEndpoint(url, key), world, settings) as pool:
+        played = await pool.play(world.training[:4], window=WINDOW)
+        played += await pool.play(world.training[4:6], window=LATER)
+        measured = await pool.play(world.held_out[:3], window=LATER, temperature=0, evaluation=True)
     found = await stored(house, "bee", 33)
     trained = [row for row in found if not row[7]]
     groups = Counter((row[2], row[3]) for row in trained)
@@ -83,7 +82,7 @@ async def test_what_agents_do_is_stored_in_groups_with_outcomes_and_what_users_s
     scores = {(row[4], row[1]): json.loads(row[0])["metadata"]["outcome"]["share"] for row in found}
     assert scores == {(each.task_id, each.agent): each.score for each in played + measured}
     assert {row[4] for row in found if row[7]} == {task.task_id for task in world.held_out[:3]}
-    await users_were_heard(house, crowd, found)
+    await users_were_heard(house, pool, found)
     await until(lambda: counted(house, before + 30), 60, "not all is scored")
 
 
@@ -92,8 +91,8 @@ async def counted(house, count):
     return await trainable(house) == count
 
 
-async def users_were_heard(house, crowd, found):
-    assert crowd.counts.late > 0
+async def users_were_heard(house, pool, found):
+    assert pool.counts.late > 0
     ids = {row[8]: json.loads(row[0])["metadata"]["outcome"]["status"] for row in found}
 
     def there():
@@ -101,7 +100,7 @@ async def users_were_heard(house, crowd, found):
         mine = {
             trajectory: json.loads(body)["type"] for trajectory, body in said if trajectory in ids
         }
-        return mine if len(mine) == crowd.counts.feedback else None
+        return mine if len(mine) == pool.counts.feedback else None
 
     said = await until(there, 60, "not all feedback is stored")
     for trajectory, word in said.items():
@@ -149,9 +148,17 @@ async def test_agents_act_in_a_world_behind_agentgym_s_form(house):
 async def test_ctrl_c_ends_cleanly_with_a_summary(house):
     await served(house)
     process = await asyncio.create_subprocess_exec(
-        UPSWING, "agents", "spawn", "--data", str(house.data), "--world", "triage", *SHORT,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        UPSWING,
+        "agents",
+        "spawn",
+        "--data",
+        str(house.data),
+        "--world",
+        "triage",
+        *SHORT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     first = await process.stdout.readline()
     process.send_signal(signal.SIGINT)
     rest, complaint = await process.communicate()
@@ -190,9 +197,20 @@ async def test_with_a_curriculum_half_of_the_tasks_are_practice_and_marked(house
 async def test_agents_that_ask_a_server_of_their_own_record_themselves(house):
     async with Guessing() as server:
         told = await asyncio.to_thread(
-            spawned, house, "--record", "sdk", "--base-url", server.url, "--world", "triage",
-            "--seed", "7", "--rounds", "1", *SHORT,
-        )  # fmt: skip
+            spawned,
+            house,
+            "--record",
+            "sdk",
+            "--base-url",
+            server.url,
+            "--world",
+            "triage",
+            "--seed",
+            "7",
+            "--rounds",
+            "1",
+            *SHORT,
+        )
     assert (told["episodes"], told["feedback"], told["models"]["scripted"]["score"]) == (6, 6, 1.0)
     sql = "SELECT body, window_id, scenario_id FROM trajectories WHERE model = 'scripted'"
     found = await until(lambda: rows(house.data, sql), 60)
@@ -237,7 +255,7 @@ def test_without_the_client_package_it_is_said_how_to_get_it(tmp_path):
         [sys.executable, "-c", code], capture_output=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 1
-    assert b"pip install 'upswing[agents]'" in done.stderr
+    assert b"pip install '.[agents]'" in done.stderr
 
 
 def test_a_loop_without_a_gateway_is_said_too(start, data):

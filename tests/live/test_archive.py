@@ -13,11 +13,12 @@ from tests.conftest import running_loop
 from tests.dataset.data_cases import request
 from tests.support import Client, rows, small, until
 
-from upswing.adapters.sql.datasets import DataSets
+from upswing.app.archive import Archive, archive_finished_hours
 from upswing.config import Surroundings
 from upswing.contracts import canonical
-from upswing.train.data_service import Data
-from upswing.train.recipe import recipe_of
+from upswing.infra.sql.datasets import DataSets
+from upswing.train.core.recipe import build_recipe
+from upswing.train.jobs.data import TrainingData
 
 pytestmark = pytest.mark.live
 NOON = datetime(2025, 12, 8, 12, 10, tzinfo=UTC)
@@ -56,18 +57,18 @@ async def test_each_hour_gets_its_file_when_it_is_over(data, tmp_path):
         noon = [small(f"noon {n}") for n in range(3)]
         for each in noon:
             assert (await client.send(each))[0] == 202
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         assert tree(place) == [], "the hour is not over"
 
         clock.now += timedelta(hours=1)
         one = small("one o'clock")
         assert (await client.send(one))[0] == 202
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         assert tree(place) == ["2025/12/08/12/0000000001.jsonl.gz"]
 
         clock.now += timedelta(hours=2)
-        await loop.upkeep.round()
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
+        await loop.maintenance.run_once()
         assert tree(place) == [
             "2025/12/08/12/0000000001.jsonl.gz",
             "2025/12/08/13/0000000004.jsonl.gz",
@@ -83,7 +84,7 @@ async def test_what_is_private_is_not_in_the_archive_either(data, tmp_path):
     async with archiving(data, place, clock) as (loop, client):
         await client.send(small("write to ann.example@example.org"))
         clock.now += timedelta(hours=2)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
     (text,) = lines(place / tree(place)[0])
     assert b"example.org" not in text
     assert b"<email-1>" in text
@@ -94,11 +95,11 @@ async def test_an_archive_goes_on_where_it_was_after_a_restart(data, tmp_path):
     async with archiving(data, place, clock) as (loop, client):
         await client.send(small())
         clock.now += timedelta(hours=2)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
     async with archiving(data, place, clock) as (loop, client):
         await client.send(small())
         clock.now += timedelta(hours=2)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
     assert tree(place) == ["2025/12/08/12/0000000001.jsonl.gz", "2025/12/08/14/0000000002.jsonl.gz"]
 
 
@@ -109,26 +110,29 @@ async def test_files_are_kept_for_ninety_days_and_no_longer(data, tmp_path):
         clock.now += timedelta(days=60)
         await client.send(small("newer"))
         clock.now += timedelta(days=30)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         assert len(tree(place)) == 2, "ninety days to the day are still kept"
         clock.now += timedelta(days=1)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         assert tree(place) == ["2026/02/06/12/0000000002.jsonl.gz"]
         clock.now += timedelta(days=60)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         assert tree(place) == []
 
 
-async def test_a_full_file_is_written_before_its_hour_is_over(data, tmp_path, monkeypatch):
-    monkeypatch.setattr("upswing.adapters.archive.ROWS_PER_FILE", 4)
+async def test_a_full_file_is_written_before_its_hour_is_over(data, tmp_path):
     place, clock = tmp_path / "archive", Clock()
-    async with archiving(data, place, clock) as (loop, client):
+    archive = Archive(str(place), rows_per_file=4)
+    async with (
+        running_loop(data, clock=clock) as loop,
+        Client(loop.running.http_url, loop.running.key) as client,
+    ):
         for _ in range(10):
             await client.send(small())
-        await loop.upkeep.round()
+        await archive_finished_hours(loop.store, archive, clock.now)
         assert [len(lines(place / name)) for name in tree(place)] == [4, 4]
         clock.now += timedelta(hours=1, minutes=5)
-        await loop.upkeep.round()
+        await archive_finished_hours(loop.store, archive, clock.now)
         assert [len(lines(place / name)) for name in tree(place)] == [4, 4, 2]
     seen = [
         json.loads(line)["trajectory_id"] for name in tree(place) for line in lines(place / name)
@@ -146,7 +150,7 @@ async def test_an_archive_in_s3_is_written_cleaned_and_pruned_like_a_local_one(d
         for each in (kept, erased):
             assert (await client.send(each))[0] == 202
         clock.now += timedelta(hours=2)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         store = from_url(s3)
         assert await paths(store) == ["2025/12/08/12/0000000001.jsonl.gz"]
         assert await content(store) == [canonical(kept), canonical(erased)]
@@ -156,7 +160,7 @@ async def test_an_archive_in_s3_is_written_cleaned_and_pruned_like_a_local_one(d
         assert await content(store) == [canonical(kept)]
 
         clock.now += timedelta(days=91)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         assert await paths(store) == []
 
 
@@ -173,14 +177,14 @@ async def test_a_job_learns_from_an_archive_in_s3(data, s3):
         sql = "SELECT COUNT(*) FROM scored"
         await until(lambda: rows(data, sql)[0][0] == 6)
         clock.now += timedelta(hours=2)
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         later = small("not archived yet", scenario_id="s")
         assert (await client.send(later))[0] == 202
 
-        source = Data(DataSets(loop.store.database), archive=loop.archive)
+        source = TrainingData(DataSets(loop.store.database), archive=loop.archive)
         asked = request(source="s3")
         made = await source.gather(
-            asked, recipe_of(asked, {}), ancestors=[], drop=[], now=clock.now
+            asked, build_recipe(asked, {}), ancestor_jobs=[], excluded_ids=[], now=clock.now
         )
         assert {s.trajectory_id for s in made.samples} == {each["trajectory_id"] for each in sent}
         assert made.snapshot.source == "s3"

@@ -11,10 +11,10 @@ from tests.gateway.bus import nats
 from tests.live.test_controller import Process, board, standing
 from tests.support import rows, until
 
-from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.sql.models import Models
-from upswing.adapters.sql.store import open_store
-from upswing.runtime import now
+from upswing.app.loop import now
+from upswing.infra.nats.permissions import OPERATOR
+from upswing.infra.sql.models import Models
+from upswing.infra.sql.store import open_store
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 KILLS = 50
@@ -28,15 +28,26 @@ async def test_fifty_kills_at_each_step_change_nothing_but_the_time_it_takes(tmp
     store = open_store(data)
     await store.prepare()
     name = await Models(store.database).register(
-        job_id="j-1", base_model=BASE, parent=None, snapshot="s", path="/p", card="", samples=1,
-        final_reward=None, now=datetime(2026, 1, 5, tzinfo=UTC),
-    )  # fmt: skip
+        job_id="j-1",
+        base_model=BASE,
+        parent=None,
+        snapshot="s",
+        path="/p",
+        card="",
+        samples=1,
+        final_reward=None,
+        now=datetime(2026, 1, 5, tzinfo=UTC),
+    )
     store.close()
     async with nats(tmp_path / "nats") as server, board(server) as made:
         setup = {
-            "data": str(data), "nats": server.url(OPERATOR), "speed": SPEED, "episodes": 200,
-            "epoch": now().isoformat(), "samples": 0.1,
-        }  # fmt: skip
+            "data": str(data),
+            "nats": server.url(OPERATOR),
+            "speed": SPEED,
+            "episodes": 200,
+            "epoch": now().isoformat(),
+            "samples": 0.1,
+        }
         lives, kills, before, seen = {}, {}, None, 0
         process = Process(setup)
         while True:
@@ -47,7 +58,10 @@ async def test_fifty_kills_at_each_step_change_nothing_but_the_time_it_takes(tmp
                 if before is not None and before["state"] == "ramping":
                     assert rollout["state"] in {"ramping", "promoted"}
                     if rollout["state"] == "ramping":
-                        assert rollout["canary"]["step"] in {before["canary"]["step"], before["canary"]["step"] + 1}  # fmt: skip
+                        assert rollout["canary"]["step"] in {
+                            before["canary"]["step"],
+                            before["canary"]["step"] + 1,
+                        }
                         assert record.evidence.rewards.candidates >= seen
                         held = await made.read()
                         assert [each.share for each in held.candidates] == [rollout["share"]]

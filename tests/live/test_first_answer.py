@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tests.support import Client, Process, cli, until
+from tests.support import Client, Process, cli, close_episode, until
 
 pytestmark = [pytest.mark.live]
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
@@ -35,7 +35,7 @@ async def test_ready_means_ready_and_the_doctor_agrees(process):
         assert (await client("GET", "/health"))[1]["episodes"] == 0, "the probe is no episode"
         mine = {"headers": ["x-episode-id: mine"]}
         assert (await client("POST", "/v1/chat/completions", ASKED, **mine))[0] == 200
-        assert (await client("POST", "/v1/episodes/mine/close"))[0] == 200
+        assert (await close_episode(client, "mine"))[0] == 200
         await until(lambda: stored(process) == 1, 60, "our own episode is not stored")
     said = process.log.read_text()
     waits = re.findall(r"^Waiting for (.*) …$", said, re.MULTILINE)
@@ -61,9 +61,13 @@ async def test_ready_means_ready_and_the_doctor_agrees(process):
     [
         ("", {"RL_BASE_MODEL": "llama-99b"}, "'llama-99b' is not on this machine"),
         ('[serve]\nurl = "http://127.0.0.1:1"\n', {}, "nothing names its model"),
-        ('[serve]\nurl = "http://127.0.0.1:99999"\n', {"RL_BASE_MODEL": "m"}, "no port that could be"),
+        (
+            '[serve]\nurl = "http://127.0.0.1:99999"\n',
+            {"RL_BASE_MODEL": "m"},
+            "is no address such as",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_can_never_be_served_is_refused_at_once(tmp_path, config, env, sentence):
     data = tmp_path / "data"
     data.mkdir(mode=0o700)

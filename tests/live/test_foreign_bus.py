@@ -10,10 +10,10 @@ from tests.conftest import running_loop
 from tests.serving import Listening
 from tests.support import until
 
-from upswing.adapters.nats.bus import Bus
-from upswing.adapters.nats.durability import Durability, ask, tell
-from upswing.adapters.nats.server import binary
 from upswing.config import Surroundings
+from upswing.infra.nats.bus import Bus
+from upswing.infra.nats.durability import Durability, log_durability, query_durability
+from upswing.infra.nats.server import find_server_binary
 
 pytestmark = pytest.mark.live
 
@@ -27,9 +27,13 @@ async def foreign(folder, options="", monitored=True):
         f'listen: "127.0.0.1:-1"\n{monitoring}\njetstream {{ store_dir: "{folder}/js"\n{options} }}\n'
     )
     process = await asyncio.create_subprocess_exec(
-        binary(), "-c", str(folder / "nats.conf"), "--ports_file_dir", str(folder),
+        find_server_binary(),
+        "-c",
+        str(folder / "nats.conf"),
+        "--ports_file_dir",
+        str(folder),
         stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     try:
         ports = await until(lambda: listening(folder / f"nats-server_{process.pid}.ports"))
         yield ports["nats"][0], (ports.get("monitoring") or [None])[0]
@@ -63,7 +67,7 @@ async def connected(url):
 )
 async def test_a_server_says_when_it_fsyncs(tmp_path, options, always, why):
     async with foreign(tmp_path / "nats", options) as (url, monitor), connected(url) as bus:
-        found = await ask(bus, monitor)
+        found = await query_durability(bus, monitor)
     assert (found.always, found.why) == (always, why)
 
 
@@ -73,13 +77,13 @@ async def test_another_servers_word_does_not_count(tmp_path):
         foreign(tmp_path / "other", "sync_interval: always") as (_, monitor),
         connected(url) as bus,
     ):
-        assert (await ask(bus, monitor)).always is None
+        assert (await query_durability(bus, monitor)).always is None
 
 
 @pytest.mark.parametrize("monitor", [None, "http://127.0.0.1:1", "http://127.0.0.1:1/x y"])
 async def test_a_server_that_cannot_be_asked_is_not_known(tmp_path, monitor):
     async with foreign(tmp_path / "nats", monitored=False) as (url, _), connected(url) as bus:
-        assert (await ask(bus, monitor)).always is None
+        assert (await query_durability(bus, monitor)).always is None
 
 
 async def test_whoever_answers_something_else_is_not_believed(tmp_path):
@@ -93,7 +97,7 @@ async def test_whoever_answers_something_else_is_not_believed(tmp_path):
         foreign(tmp_path / "nats", monitored=False) as (url, _),
         connected(url) as bus,
     ):
-        assert (await ask(bus, f"http://127.0.0.1:{server.port}")).always is None
+        assert (await query_durability(bus, f"http://127.0.0.1:{server.port}")).always is None
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,6 @@ async def test_a_loop_tells_once_what_its_bus_says(tmp_path, data, caplog, optio
 
 
 def test_what_is_not_known_is_a_warning(caplog):
-    tell(Durability(None, "nobody answers"), "nats://bus:4222")
+    log_durability(Durability(None, "nobody answers"), "nats://bus:4222")
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "is not known: nobody answers" in caplog.text

@@ -8,7 +8,6 @@ from nats.errors import Error as NatsError
 from tests.conftest import running_loop
 from tests.support import on_bus, raw, small, until
 
-from upswing.adapters.sql.rollouts import Rollouts
 from upswing.contracts.topics import (
     FEEDBACK,
     GATEWAY_FEEDBACK,
@@ -16,6 +15,7 @@ from upswing.contracts.topics import (
     MODEL_DEPLOYED,
     TRAJECTORY,
 )
+from upswing.deploy.repository import RolloutRepository
 
 pytestmark = pytest.mark.live
 FORGED, MODEL, ROLLOUT = 900, "agent-zero-rl-v2", "7c1f3e62-2f0c-4c57-9e0b-6f1d9a54c301"
@@ -26,14 +26,18 @@ def episode(chance, **changes):
     model = chance.choice((MODEL, "tiny"))
     about = {"rollout": ROLLOUT, "candidate": model == MODEL, "named": False, **changes}
     made = small(
-        "done", model=model, policy_version=model, gateway=about, episode_id=f"e{chance.random()}",
+        "done",
+        model=model,
+        policy_version=model,
+        gateway=about,
+        episode_id=f"e{chance.random()}",
         outcome={"status": "completed", "share": float(model == MODEL)},
-    )  # fmt: skip
+    )
     return made | {"agent_id": f"a{chance.randrange(50)}"}
 
 
 async def evidence(loop):
-    rollouts = Rollouts(loop.store.database)
+    rollouts = RolloutRepository(loop.store.database)
     rewards = (await rollouts.rewards_after(0, [MODEL, "tiny"], limit=5000)).rows
     return rewards, (await rollouts.complaints_after(0, [MODEL, "tiny"])).rows
 
@@ -58,9 +62,9 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
             await agent.publish(FEEDBACK, raw(word))
         await agent.flush()
         real = episode(chance)
-        await gateway.jetstream(timeout=20).publish(GATEWAY_TRAJECTORY, raw(real))
+        await gateway.jetstream(timeout=60).publish(GATEWAY_TRAJECTORY, raw(real))
         word = {"feedback_id": "about-real", "trajectory_id": real["trajectory_id"], **said}
-        await agent.jetstream(timeout=20).publish(FEEDBACK, raw(word))  # it hears of everybody's
+        await agent.jetstream(timeout=60).publish(FEEDBACK, raw(word))  # it hears of everybody's
 
         async def scored():
             counts = await loop.store.counts()
@@ -69,7 +73,7 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
         await until(scored, 120, "not everything was scored")
         counts = await loop.store.counts()
         rewards, complaints = await evidence(loop)
-        earned = await Rollouts(loop.store.database).earned(real["metadata"]["model"])
+        earned = await RolloutRepository(loop.store.database).mean_reward(real["metadata"]["model"])
         assert (counts["trajectories"], counts["dead"]) == (FORGED + 1, 0)
         assert [(each.model, each.rollout) for each in rewards] == [
             (real["metadata"]["model"], ROLLOUT)
@@ -77,7 +81,7 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
         assert complaints == ()
         assert earned.count == 1
         word["feedback_id"] = "to-the-gateway"
-        await gateway.jetstream(timeout=20).publish(GATEWAY_FEEDBACK, raw(word))
+        await gateway.jetstream(timeout=60).publish(GATEWAY_FEEDBACK, raw(word))
 
         async def complained():
             return (await evidence(loop))[1]
@@ -88,26 +92,28 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
 
 async def test_a_message_id_of_an_agents_choice_hides_no_episode_of_a_gateway(loop):
     """The client knows its episode's id; the bus drops what comes with an id that it has seen."""
-    from upswing.gateway.worker import Clean
-    from upswing.gateway_publisher import Publisher
-    from upswing.sdk.logs import Kind
-    from upswing.together import begin, end
+    from upswing.gateway.core.episode_redaction import RedactedMessage
+    from upswing.gateway.recorder.publisher import Publisher
+    from upswing.infra.spool_log import SpoolEntryKind
+    from upswing.infra.tasks import cancel_all, start_task
 
     made = episode(random.Random(3))
     key = made["trajectory_id"]
     async with on_bus(loop.running.nats_urls["agent"]) as agent:
-        ack = await agent.jetstream(timeout=20).publish(
+        ack = await agent.jetstream(timeout=60).publish(
             TRAJECTORY, raw(small()), headers={"Nats-Msg-Id": key}
         )
         assert not ack.duplicate
     publisher = Publisher(loop.running.nats_urls["gateway"], None, 1 << 20)
-    running = begin(publisher.run())
-    await asyncio.wait_for(publisher.connected.wait(), 20)
-    assert await publisher.publish(Kind.TRAJECTORY, [Clean(key, raw(made))]) == ["published"]
+    running = start_task(publisher.run())
+    await asyncio.wait_for(publisher.connected.wait(), 300)
+    assert await publisher.publish(
+        SpoolEntryKind.TRAJECTORY, [RedactedMessage(key, raw(made))]
+    ) == ["published"]
     stored = await until(lambda: loop.store.trajectory(key))
     assert stored.door == "gateway"
     await publisher.close()
-    await end([running])
+    await cancel_all([running])
 
 
 @pytest.mark.parametrize("role", ["agent", "reader", "rewarder", "collector", "requester"])
@@ -134,4 +140,4 @@ async def test_an_agent_hears_nothing_of_a_rollout(loop):
         assert (await known.next_msg(20)).data == ROLLOUT.encode()
         await agent.flush()
         assert heard.pending_msgs == 0
-        await until(lambda: any("model.deployed" in error.lower() for error in errors), 10)
+        await until(lambda: any("model.deployed" in error.lower() for error in errors), 60)

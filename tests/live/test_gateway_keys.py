@@ -6,16 +6,16 @@ from hashlib import sha256
 from uuid import uuid4
 
 import pytest
-from tests.conftest import running_loop
+from tests.conftest import running_loop, served_by
 from tests.gateway.bus import GATEWAY, nats
-from tests.gateway.conftest import model, now, plan, user
+from tests.gateway.conftest import gateway_options, model, now, plan, user
 from tests.gateway.scripted import Scripted
-from tests.support import Client, files_with, until
+from tests.support import Client, close_episode, files_with, until
 
-from upswing.adapters.desk import HttpDesk
+from upswing.contracts.traffic import write_plan
 from upswing.errors import Transient
-from upswing.gateway.plan import write_plan
-from upswing.gateway_runtime import GatewayProcess
+from upswing.gateway.admin_client import AdminClient
+from upswing.gateway.wiring import GatewayIntervals, GatewayProcess
 
 pytestmark = pytest.mark.live
 CHAT = "/v1/chat/completions"
@@ -40,11 +40,14 @@ async def opens(gateway, key, status=200):
     async def told():
         return (await gateway("POST", CHAT, ASKED, key=key))[0] == status
 
-    await until(told, 30, f"it never answers {status}")
+    await until(told, 60, f"it never answers {status}")
 
 
 async def test_keys_of_agents_and_operators_open_the_gateway_until_they_are_revoked(data):
-    async with running_loop(data, gateway_port=0) as loop, Scripted() as backend:
+    async with (
+        Scripted() as backend,
+        running_loop(data, gateway_port=0, settings=served_by(backend.url)) as loop,
+    ):
         bucket = await loop.bus.js.key_value("rl_traffic")
         await bucket.put("plan", write_plan(plan(model("base", backend.url), fence=1000)))
         agent, agent_id = await made(loop, "ann's agent", "agent")
@@ -57,9 +60,9 @@ async def test_keys_of_agents_and_operators_open_the_gateway_until_they_are_revo
                 assert (await gateway("POST", CHAT, ASKED, key=key))[0] == 401
             await gateway("POST", CHAT, ASKED, key=agent, headers=("X-Episode-Id: e1",))
             for key, status in ((operator, 404), (agent, 200)):
-                got, closed = await gateway("POST", "/v1/episodes/e1/close", key=key)
+                got, closed = await close_episode(gateway, "e1", key=key)
                 assert got == status, "an episode is its owner's"
-            stored = await until(lambda: loop.store.trajectory(closed["trajectory_id"]), 20)
+            stored = await until(lambda: loop.store.trajectory(closed["trajectory_id"]), 60)
             assert b'"agent_id":"ann\'s agent"' in stored.admitted.body
             await revoked(loop, agent_id)
             await opens(gateway, agent, 401)
@@ -75,7 +78,7 @@ class Ring:
         self.known = {sha256(key.encode()).digest(): name for key, name in keys.items()}
         self.away, self.asked = False, 0
 
-    async def keys(self):
+    async def fetch_keys(self):
         self.asked += 1
         if self.away:
             raise Transient("The loop is away.")
@@ -83,14 +86,21 @@ class Ring:
 
 
 @contextlib.asynccontextmanager
-async def gateway_with(tmp_path, ring, monkeypatch, *, believed=3600.0):
-    monkeypatch.setattr("upswing.gateway_runtime._KEYS_SECONDS", 0.02)
-    monkeypatch.setattr("upswing.gateway_runtime._BELIEVED_SECONDS", believed)
+async def gateway_with(tmp_path, ring, *, believed=3600.0):
     async with nats(tmp_path) as server, Scripted() as backend:
         process = GatewayProcess(
-            nats_url=server.url(GATEWAY), instance="one", clock=now, new_id=uuid4, key_ring=ring,
-            plan=plan(model("base", backend.url)), keys={"mine": "me"},
-        )  # fmt: skip
+            nats_url=server.url(GATEWAY),
+            instance="one",
+            clock=now,
+            new_id=uuid4,
+            options=gateway_options(
+                plan(model("base", backend.url)),
+                admin_client=ring,
+                keys_from_loop=True,
+                client_keys={"mine": "me"},
+            ),
+            intervals=GatewayIntervals(keys=0.02, keys_expire=believed),
+        )
         url = await process.start(port=0)
         try:
             async with Client(url) as client:
@@ -99,9 +109,9 @@ async def gateway_with(tmp_path, ring, monkeypatch, *, believed=3600.0):
             await process.stop()
 
 
-async def test_while_the_loop_is_away_keys_work_on(tmp_path, monkeypatch, caplog):
+async def test_while_the_loop_is_away_keys_work_on(tmp_path, caplog):
     ring = Ring(ann="ann")
-    async with gateway_with(tmp_path, ring, monkeypatch) as gateway:
+    async with gateway_with(tmp_path, ring) as gateway:
         await opens(gateway, "ann")
         ring.away, before = True, ring.asked
         await until(lambda: ring.asked > before + 5)
@@ -111,9 +121,9 @@ async def test_while_the_loop_is_away_keys_work_on(tmp_path, monkeypatch, caplog
         await opens(gateway, "ann", 401)
 
 
-async def test_keys_that_nobody_vouches_for_any_more_are_not_believed_for_ever(tmp_path, monkeypatch):  # fmt: skip
+async def test_keys_that_nobody_vouches_for_any_more_are_not_believed_for_ever(tmp_path):
     ring = Ring(ann="ann")
-    async with gateway_with(tmp_path, ring, monkeypatch, believed=0.2) as gateway:
+    async with gateway_with(tmp_path, ring, believed=0.2) as gateway:
         await opens(gateway, "ann")
         ring.away = True
         await opens(gateway, "ann", 401)
@@ -123,11 +133,14 @@ async def test_keys_that_nobody_vouches_for_any_more_are_not_believed_for_ever(t
 async def test_a_revocation_by_another_process_is_heard_of(data):
     async with running_loop(data) as loop:
         key, key_id = await made(loop, "ann", "agent")
-        desk, hashed = HttpDesk(loop.running.http_url, loop.running.key), sha256(key.encode())
-        assert (await desk.keys())[hashed.digest()].name == "ann"
+        admin_client, hashed = (
+            AdminClient(loop.running.http_url, loop.running.key),
+            sha256(key.encode()),
+        )
+        assert (await admin_client.fetch_keys())[hashed.digest()].name == "ann"
         sql = "UPDATE api_keys SET revoked_us = 1 WHERE key_id = ?"
         await loop.store.database.write(lambda tx: tx.execute(sql, (key_id,)))
-        assert hashed.digest() not in await desk.keys()
+        assert hashed.digest() not in await admin_client.fetch_keys()
         for other in (key, "guess"):
             with pytest.raises(Transient, match="refuses the gateway's key"):
-                await asyncio.wait_for(HttpDesk(loop.running.http_url, other).keys(), 10)
+                await asyncio.wait_for(AdminClient(loop.running.http_url, other).fetch_keys(), 300)

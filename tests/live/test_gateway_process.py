@@ -20,12 +20,12 @@ from tests.gateway.scripted import Misbehaving, Scripted, chunk, sse
 from tests.gateway.talking import raw, request, unchunked
 from tests.support import Client, alive, family, files_with, on_bus, until
 
-from upswing.adapters.gateway_process import GatewayChild, Told
-from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.nats.traffic import make_buckets
 from upswing.contracts.topics import FEEDBACKS
+from upswing.contracts.traffic import write_plan
 from upswing.errors import Misuse
-from upswing.gateway.plan import write_plan
+from upswing.gateway.process import GatewayChildEnv, GatewaySupervisor
+from upswing.infra.nats.permissions import OPERATOR
+from upswing.infra.nats.traffic import make_buckets
 
 pytestmark = pytest.mark.live
 KILLS = 3
@@ -58,16 +58,16 @@ async def test_a_plan_is_followed_from_before_the_start_and_episodes_are_durable
         async with Command(tmp_path / "gateway", server) as gateway:
             assert (await gateway.health())["shares"] == {"base": 1.0}
             assert (await gateway.chat(user("hi"), headers=episode("e1")))[0] == 200
-            await write(plan(base, (new, 1.0), version=2, lease_until=lease(45)))
+            await write(plan(base, (new, 1.0), version=2, lease_until=lease(3600)))
 
             async def follows():
                 return (await gateway.health())["shares"].get("new") == 1.0
 
-            await until(follows, 10)
+            await until(follows, 60)
             await gateway.chat(user("hello"), headers=episode("e2"))
             await gateway.chat(user("hi"), assistant("…"), user("go on"), headers=episode("e1"))
             assert [r["body"]["model"] for r in backend.requests] == ["base", "new", "base"]
-            status, closed = await gateway.client("POST", "/v1/episodes/e2/close")
+            status, closed = await gateway.close("e2")
             assert (status, closed["state"]) == (200, "published")
             word = {"metric_name": "ok", "value": True, "episode_id": "e2"}
             assert (await gateway.client("POST", "/feedback", word))[0] == 200
@@ -101,13 +101,13 @@ async def test_the_gateways_role_reads_the_plan_and_cannot_write_it(tmp_path):
                 errors.clear()
                 with pytest.raises(Exception):  # noqa: B017 - nats-py has a name for each
                     await wish()
-                await until(lambda: any("ermissions" in e for e in errors), 5, "it was allowed")
+                await until(lambda: any("ermissions" in e for e in errors), 60, "it was allowed")
             # A consumer delivers where it is told to, with nobody's permissions: it stores nothing.
             await own.subscribe("$KV.rl_traffic.plan")
             await own.publish("$KV.rl_pins.x", forged)
             push = {"name": "h", "deliver_subject": "$KV.rl_traffic.plan", "ack_policy": "none"}
             wish = json.dumps({"stream_name": "KV_rl_pins", "config": push}).encode()
-            await own.request("$JS.API.CONSUMER.CREATE.KV_rl_pins.h", wish, timeout=5)
+            await own.request("$JS.API.CONSUMER.CREATE.KV_rl_pins.h", wish, timeout=60)
             heard = await own.subscribe("$KV.rl_traffic.plan")
             with contextlib.suppress(Exception):
                 await heard.next_msg(timeout=0.5)
@@ -141,7 +141,7 @@ async def test_other_shares_reach_new_episodes_while_a_stream_of_the_old_ones_go
             reader, writer = await asyncio.open_connection("127.0.0.1", gateway.client.port)
             body = {"model": "m", "messages": [user("hi")], "stream": True}
             writer.write(request(body, f"Authorization: Bearer {KEY}", *episode("e1")))
-            seen = await asyncio.wait_for(reader.readuntil(b"one"), 10)
+            seen = await asyncio.wait_for(reader.readuntil(b"one"), 300)
             await write(plan(base, (new, 1.0), version=2, operator=True))
 
             old.how, names = "well", map(str, range(1000))
@@ -150,12 +150,12 @@ async def test_other_shares_reach_new_episodes_while_a_stream_of_the_old_ones_go
                 await gateway.chat(user("hi"), headers=episode(f"n{next(names)}"))
                 return fresh.requests
 
-            await until(answered_by_the_new_one, 10)
+            await until(answered_by_the_new_one, 60)
             before = len(old.requests)
             await gateway.chat(user("hi"), headers=episode("later"))
             assert (len(old.requests), len(fresh.requests)) == (before, 2)
             go_on.set()
-            whole = seen + await asyncio.wait_for(reader.read(), 10)
+            whole = seen + await asyncio.wait_for(reader.read(), 300)
             writer.close()
             events = unchunked(whole.partition(b"\r\n\r\n")[2])
             assert b"one" in events
@@ -203,7 +203,7 @@ class Load:
             self.acknowledged.add(answer["trajectory_id"])
 
     async def _ask(self, client, path, body, headers=()):
-        status, answer = await asyncio.wait_for(client("POST", path, body, headers=headers), 20)
+        status, answer = await asyncio.wait_for(client("POST", path, body, headers=headers), 300)
         key = path.rpartition("/")[2], status
         self.statuses[key] = self.statuses.get(key, 0) + 1
         return status, answer
@@ -211,9 +211,11 @@ class Load:
 
 def child(folder, server, **more):
     """A gateway as a loop starts it."""
-    told = Told(server.url(GATEWAY), "http://127.0.0.1:1", KEY, {"TENSORZERO_ADMIN_TOKEN": TOKEN, **more})  # fmt: skip
+    told = GatewayChildEnv(
+        server.url(GATEWAY), "http://127.0.0.1:1", KEY, {"TENSORZERO_ADMIN_TOKEN": TOKEN, **more}
+    )
     folder.mkdir(exist_ok=True)
-    return GatewayChild(folder, told, port=0)
+    return GatewaySupervisor(folder, told, port=0)
 
 
 async def test_kills_under_load_cost_a_moment_and_nothing_that_was_acknowledged(tmp_path):
@@ -229,8 +231,8 @@ async def test_kills_under_load_cost_a_moment_and_nothing_that_was_acknowledged(
                 assert not loading.done(), loading
                 relatives = family(pid)
                 os.kill(pid, signal.SIGKILL)
-                await until(lambda r=relatives: not any(map(alive, r)), 10, "its keeper lives on")
-                await until(lambda p=pid: gateway.pid != p, 30, "it was not started anew")
+                await until(lambda r=relatives: not any(map(alive, r)), 60, "its recorder lives on")
+                await until(lambda p=pid: gateway.pid != p, 60, "it was not started anew")
                 assert gateway.restarts == kill
             before = len(load.acknowledged)
             await until(lambda: len(load.acknowledged) >= before + 20, 60)
@@ -241,7 +243,7 @@ async def test_kills_under_load_cost_a_moment_and_nothing_that_was_acknowledged(
                 kept = {each["trajectory_id"] for each in await published(server.url(OPERATOR))}
                 return load.acknowledged <= kept
 
-            await until(there, 30, "what was acknowledged is not on the bus")
+            await until(there, 60, "what was acknowledged is not on the bus")
         finally:
             load.ending = True
             await gateway.stop()
@@ -264,7 +266,7 @@ async def test_a_gateway_that_is_told_to_end_lets_answers_end_and_records_what_i
         await write(plan(model("base", backend.url)))
         async with Command(tmp_path / "gateway", server) as gateway:
             asked = asyncio.create_task(gateway.chat(user("hi"), headers=episode("e1")))
-            await until(lambda: backend.requests, 10)
+            await until(lambda: backend.requests, 60)
             gateway.popen.terminate()
 
             async def closed():
@@ -274,10 +276,10 @@ async def test_a_gateway_that_is_told_to_end_lets_answers_end_and_records_what_i
                     return False
                 return True
 
-            await until(closed, 10, "it still takes connections")
+            await until(closed, 60, "it still takes connections")
             go_on.set()
             assert (await asked)[0] == 200
-            assert await asyncio.to_thread(gateway.popen.wait, 20) == 0
+            assert await asyncio.to_thread(gateway.popen.wait, 300) == 0
             (kept,) = await published(server.url(OPERATOR))
             assert kept["metadata"]["episode_id"] == "e1"
             async with on_bus(server.url(OPERATOR)) as client:
@@ -291,9 +293,10 @@ async def test_a_gateway_ends_with_the_loop_that_started_it(tmp_path):
     script = """
 import asyncio, sys
 from pathlib import Path
-from upswing.adapters.gateway_process import GatewayChild, Told
+from upswing.gateway.process import GatewayChildEnv, GatewaySupervisor
 async def main():
-    child = GatewayChild(Path(sys.argv[1]), Told(sys.argv[2], "http://127.0.0.1:1", "k"), port=0)
+    env = GatewayChildEnv(sys.argv[2], "http://127.0.0.1:1", "k")
+    child = GatewaySupervisor(Path(sys.argv[1]), env, port=0)
     print(await child.start(), flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())
@@ -312,8 +315,8 @@ asyncio.run(main())
             assert len(relatives) == 2
         finally:
             parent.kill()
-            parent.wait(10)
-        await until(lambda: not any(map(alive, relatives)), 10, "it lives on")
+            parent.wait(300)
+        await until(lambda: not any(map(alive, relatives)), 60, "it lives on")
 
 
 async def test_what_is_wrong_with_a_child_is_its_own_sentence_and_its_log_is_ours(tmp_path, caplog):
@@ -325,12 +328,14 @@ async def test_what_is_wrong_with_a_child_is_its_own_sentence_and_its_log_is_our
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             with pytest.raises(Misuse, match="--gateway-port"):
-                await GatewayChild(tmp_path, Told("nats://b:1", "http://l", "k"), port=port).start()
+                await GatewaySupervisor(
+                    tmp_path, GatewayChildEnv("nats://b:1", "http://l", "k"), port=port
+                ).start()
         gateway = child(tmp_path / "data", server, USE_RL_MODEL="off")
         await gateway.start()
         await gateway.stop()
         (line,) = [r for r in caplog.records if "RL model configuration" in r.getMessage()]
-        assert (line.name, line.levelname) == ("upswing.gateway.service", "INFO")
+        assert (line.name, line.levelname) == ("upswing.gateway.gateway", "INFO")
         assert "'enabled': False" in line.getMessage()
 
 
@@ -379,18 +384,20 @@ async def test_a_pin_is_refused_at_the_first_start_and_means_the_base_later(tmp_
                 ("v1", "agent-rl-v1 is failed"),
             ):
                 env = surroundings(
-                    server, AGENTGYM_RL_URL=url, AGENTGYM_RL_API_KEY=f"gwl_{KEY}",
+                    server,
+                    AGENTGYM_RL_URL=url,
+                    AGENTGYM_RL_API_KEY=f"gwl_{KEY}",
                     RL_MODEL_VERSION=version,
-                )  # fmt: skip
+                )
                 code, said = await asyncio.to_thread(refused, env=env)
                 there = "agent-rl-v3 (deployed), agent-rl-v2 (retired), tiny (base)"
                 assert code == 1
                 assert said.splitlines()[-1] == (
                     f"upswing: RL_MODEL_VERSION is '{version}', and {why}. There are: {there}."
                 )
-            told = Told(server.url(GATEWAY), url, KEY, {"RL_MODEL_VERSION": "v3"})
+            told = GatewayChildEnv(server.url(GATEWAY), url, KEY, {"RL_MODEL_VERSION": "v3"})
             (tmp_path / "data").mkdir()
-            gateway = GatewayChild(tmp_path / "data", told, port=0)
+            gateway = GatewaySupervisor(tmp_path / "data", told, port=0)
             try:
                 async with Client(await gateway.start()) as client:
                     assert (await client("GET", "/health"))[1]["shares"] == {"agent-rl-v3": 1.0}
@@ -400,8 +407,8 @@ async def test_a_pin_is_refused_at_the_first_start_and_means_the_base_later(tmp_
                         told = (await client("GET", "/health"))[1]
                         return told["shares"] == {"tiny": 1.0} and "withdrawn" in told["alert"]
 
-                    await until(base_answers, 10)
-                    assert "agent-rl-v3 is withdrawn" in caplog.text
+                    await until(base_answers, 60)
+                    await until(lambda: "agent-rl-v3 is withdrawn" in caplog.text, 60)
                     os.kill(gateway.pid, signal.SIGKILL)
 
                     async def answers_again():
@@ -422,9 +429,9 @@ async def test_a_restart_that_the_system_refuses_is_tried_again(tmp_path, monkey
             with monkeypatch.context() as broken:
                 broken.setattr(sys, "executable", str(tmp_path / "nowhere"))
                 os.kill(gateway.pid, signal.SIGKILL)
-                await until(lambda: "No such file" in caplog.text, 10, "it does not say so")
+                await until(lambda: "No such file" in caplog.text, 60, "it does not say so")
             async with Client(url) as client:
-                assert (await asyncio.wait_for(client("GET", "/health"), 30))[0] == 200
+                assert (await asyncio.wait_for(client("GET", "/health"), 300))[0] == 200
         finally:
             await gateway.stop()
 
@@ -440,9 +447,10 @@ async def test_beside_a_loop_its_data_directory_says_everything(data):
         made = plan(model("base", backend.url), fence=1000)
         await bucket.put("plan", write_plan(made))
         popen = subprocess.Popen(
-            [*COMMAND, "--port", "0", "--data", str(data)], stdout=subprocess.PIPE,
+            [*COMMAND, "--port", "0", "--data", str(data)],
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         try:
             line = (await asyncio.to_thread(popen.stdout.readline)).decode()
             async with Client(line.rpartition(" ")[2].strip()) as ask:
@@ -457,7 +465,7 @@ async def test_beside_a_loop_its_data_directory_says_everything(data):
                 assert (status, told["readiness"]["ready"]) == (200, False)
         finally:
             popen.terminate()
-            assert await asyncio.to_thread(popen.wait, 20) == 0
+            assert await asyncio.to_thread(popen.wait, 300) == 0
             popen.stdout.close()
         assert files_with(data / "gateway-spool", b"trajectory_id") == []
 
@@ -485,10 +493,15 @@ async def test_bad_input_is_a_clear_error_and_a_counter_and_traffic_goes_on(tmp_
                 (request(asked, key, "X-Episode-Id: a", " b: c"), 400, "bad_http"),
                 (request(asked, key, "X-Model-Id: nobody"), 404, "unknown_model"),
                 (request(asked, "Authorization: Bearer guess"), 401, "key"),
-                (request(share, "Authorization: Bearer guess", path="/admin/traffic", method="PUT"),
-                 401, "admin_token"),
+                (
+                    request(
+                        share, "Authorization: Bearer guess", path="/admin/traffic", method="PUT"
+                    ),
+                    401,
+                    "admin_token",
+                ),
                 (request(share, key, path="/admin/traffic", method="PUT"), 401, "admin_token"),
-            ]  # fmt: skip
+            ]
             for message, status, word in table:
                 answer = await raw(gateway, message)
                 assert answer.startswith(b"HTTP/1.1 %d " % status), (word, answer[:300])

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import running_loop
-from tests.store.test_damage import flipped, spoilt
+from tests.infra.sql.test_damage import flipped, spoilt
 from tests.storms import sized
 from tests.support import Client, small, until
 
-from upswing.adapters.sql.inspection import Inspection
-from upswing.adapters.sql.store import open_store
 from upswing.cli import main
 from upswing.errors import UpswingError
-from upswing.running import last_running, read_running, read_secrets
+from upswing.infra.instance import find_running_instance, read_instance, read_secrets
+from upswing.infra.sql.inspection import Inspection
+from upswing.infra.sql.store import open_store
 
 pytestmark = pytest.mark.live
 JUNK = (
@@ -50,8 +50,10 @@ async def lived(data, documents=6):
 
 def files_of(data):
     return sorted(
-        str(path.relative_to(data)) for path in data.rglob("*") if path.is_file() and path.stat().st_size
-    )  # fmt: skip
+        str(path.relative_to(data))
+        for path in data.rglob("*")
+        if path.is_file() and path.stat().st_size
+    )
 
 
 async def outcome(data, before, caplog):
@@ -59,7 +61,9 @@ async def outcome(data, before, caplog):
     caplog.clear()
     try:
         async with running_loop(data) as loop:
-            served = {row.admitted.trajectory_id: row for row in await loop.store.trajectories_after(0)}  # fmt: skip
+            served = {
+                row.admitted.trajectory_id: row for row in await loop.store.trajectories_after(0)
+            }
     except UpswingError as error:
         return "refused" if "\n" not in str(error) else "refused at length"
     assert served == before
@@ -87,7 +91,9 @@ async def examined(data, before, caplog):
 
 
 @sized("tries", 60, 1000)
-async def test_no_flip_and_no_cut_of_any_file_goes_unnoticed_or_is_served(data, tmp_path, caplog, tries, trials):  # fmt: skip
+async def test_no_flip_and_no_cut_of_any_file_goes_unnoticed_or_is_served(
+    data, tmp_path, caplog, tries, trials
+):
     """Every fiftieth, but the first, is shown to a whole loop: a damaged file of the bus costs it a long start."""
     before = await lived(data)
     sound, chance = tmp_path / "sound", random.Random(7)
@@ -134,8 +140,8 @@ async def test_junk_in_files_that_are_made_anew_hinders_nobody(data, caplog):
 @pytest.mark.parametrize("junk", JUNK)
 def test_junk_in_running_json_is_one_sentence(tmp_path, junk, capsys, monkeypatch):
     (tmp_path / "running.json").write_bytes(junk)
-    assert last_running(tmp_path) is None
-    assert read_running(tmp_path) is None
+    assert read_instance(tmp_path) is None
+    assert find_running_instance(tmp_path) is None
     for command in (["info"], ["keys"], ["jobs", "cancel", "x"], ["traffic"]):
         assert main([*command, "--data", str(tmp_path)]) == 1
         said = capsys.readouterr().err
@@ -145,16 +151,35 @@ def test_junk_in_running_json_is_one_sentence(tmp_path, junk, capsys, monkeypatc
 
 def test_a_running_file_with_a_number_that_no_process_has_is_none(tmp_path):
     told = {
-        "pid": 10**18, "http_url": "http://127.0.0.1:1", "gateway_url": None, "nats_url": "",
-        "nats_urls": {}, "key": "k", "data": "d",
-    }  # fmt: skip
+        "pid": 10**18,
+        "http_url": "http://127.0.0.1:1",
+        "gateway_url": None,
+        "nats_url": "",
+        "nats_urls": {},
+        "key": "k",
+        "data": "d",
+    }
     for pid in (10**18, 0, -1, 2**31 - 1):
         (tmp_path / "running.json").write_text(json.dumps({**told, "pid": pid}))
-        assert read_running(tmp_path) is None
+        assert find_running_instance(tmp_path) is None
 
 
 @pytest.mark.parametrize("junk", JUNK[:4])
-@pytest.mark.parametrize("command", ["status", "export", "dead", "jobs", "models", "decisions", "windows check", "learn-report", "doctor", "repair"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        "status",
+        "export",
+        "dead",
+        "jobs",
+        "models",
+        "decisions",
+        "windows check",
+        "learn-report",
+        "doctor",
+        "repair",
+    ],
+)
 def test_junk_for_a_database_is_one_sentence(tmp_path, junk, command, capsys):
     (tmp_path / "upswing.db").write_bytes(junk)
     assert main([*command.split(), "--data", str(tmp_path)]) in {0, 1}

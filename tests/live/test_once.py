@@ -8,9 +8,9 @@ from tests.conftest import running_loop
 from tests.storms import sized
 from tests.support import on_bus, raw, small, until
 
-from upswing.adapters.nats import bus
 from upswing.contracts import canonical
 from upswing.contracts.topics import TRAJECTORIES, TRAJECTORY
+from upswing.infra.nats import bus
 
 pytestmark = pytest.mark.live
 
@@ -21,12 +21,11 @@ def lose_acks(monkeypatch, share, seed):
 
     async def ack(delivery):
         if chance.random() < share:
-            lost.append(delivery.carried.seq)
+            lost.append(delivery.message.seq)
         else:
             await real(delivery)
 
     monkeypatch.setattr(bus.Delivery, "ack", ack)
-    monkeypatch.setattr(bus, "ACK_WAIT_SECONDS", 2.0)
     return lost
 
 
@@ -40,7 +39,7 @@ async def test_sent_three_times_with_a_fifth_of_the_acks_lost_everything_is_one_
     copies += [canonical(each) for each in sent] * 2
     random.Random(11).shuffle(copies)
     async with (
-        running_loop(data) as loop,
+        running_loop(data, workers=True, ack_wait_seconds=2.0) as loop,
         on_bus(loop.running.nats_urls["agent"]) as agent,
     ):
         for place, copy in enumerate(copies):

@@ -12,7 +12,12 @@ KEY = "sk-theirs"
 BASE = "org/theirs"
 FEW = Profile(listing=False, logprobs=False, token_ids=False, tools=False, key=KEY, strict=True)
 """A strict server with a key and without a list, which has nothing but chats."""
-ASKED = {"model": "agent", "messages": [{"role": "user", "content": "hi"}], "metadata": {"session_id": "s"}, "top_k": 3}  # fmt: skip
+ASKED = {
+    "model": "agent",
+    "messages": [{"role": "user", "content": "hi"}],
+    "metadata": {"session_id": "s"},
+    "top_k": 3,
+}
 
 
 async def test_two_steps_and_agents_are_answered_by_a_strict_server_without_a_list(tmp_path):

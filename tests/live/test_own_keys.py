@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import running_loop
-from tests.store.test_damage import NOW
+from tests.infra.sql.test_damage import NOW
 from tests.support import Client, family
 
-from upswing.adapters.environment import child_environment
-from upswing.adapters.sql.keys import OPERATOR_ID, Keys
-from upswing.adapters.sql.mark import Mark, write_mark
 from upswing.cli import main
-from upswing.cli.loop import may_show
+from upswing.cli.loop import may_show_secrets
 from upswing.config import Surroundings
 from upswing.errors import Misuse
-from upswing.running import Running, read_secrets
+from upswing.infra.child_env import child_environment
+from upswing.infra.instance import InstanceInfo, read_secrets
+from upswing.infra.sql.keys import OPERATOR_ID, Keys
+from upswing.infra.sql.mark import Mark, write_mark
 
 pytestmark = pytest.mark.live
 
@@ -60,8 +60,8 @@ async def test_of_all_keys_that_were_the_operators_the_last_one_works_alone(stor
             number += 1
             made = f"made-{number}"
         given = chance.choice([None, None, "first", "second", made])
-        await keys.own(OPERATOR_ID, "made at first start", "operator", made, NOW)
-        await keys.operator(f"env-{step}", made, given, NOW)
+        await keys.set_instance_key(OPERATOR_ID, "made at first start", "operator", made, NOW)
+        await keys.set_operator_key(f"env-{step}", made, given, NOW)
         named |= {made, given or made}
         found = {key for key in named if (known := keys.find(key)) and known.revoked is None}
         assert found == {given or made}
@@ -71,12 +71,12 @@ async def test_of_all_keys_that_were_the_operators_the_last_one_works_alone(stor
 
 async def test_a_key_that_was_replaced_and_is_then_revoked_by_hand_does_not_come_back(store):
     keys = Keys(store.database)
-    await keys.own(OPERATOR_ID, "made at first start", "operator", "made", NOW)
-    await keys.operator("env-1", "made", "given", NOW)
+    await keys.set_instance_key(OPERATOR_ID, "made at first start", "operator", "made", NOW)
+    await keys.set_operator_key("env-1", "made", "given", NOW)
     assert await keys.revoke(OPERATOR_ID, NOW)
     assert not await keys.revoke(OPERATOR_ID, NOW)
     assert keys.was_revoked("made")
-    await keys.operator("env-2", "made", None, NOW)
+    await keys.set_operator_key("env-2", "made", None, NOW)
     assert keys.find("made").revoked
     assert keys.find("given").revoked
 
@@ -95,7 +95,9 @@ async def test_a_key_of_the_environment_takes_the_place_of_the_one_that_was_made
         assert not await works(loop, "key-of-the-operator-1")
 
 
-@pytest.mark.parametrize(("key_id", "entry"), [(OPERATOR_ID, "key"), ("gateway", "gateway_loop_key")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key_id", "entry"), [(OPERATOR_ID, "key"), ("gateway", "gateway_loop_key")]
+)
 async def test_a_key_of_the_loops_own_that_was_revoked_is_made_anew_at_the_next_start(
     data, key_id, entry, caplog
 ):
@@ -162,9 +164,11 @@ def test_no_part_of_a_secrets_file_passes_for_the_whole(tmp_path):
     assert read_secrets(tmp_path) == sound
 
 
-@pytest.mark.parametrize("junk", [b"", b"{}", b"\0\xff", b"[]", b"1", b'{"key": 1}', b'{"key": ""}', b"[" * 99999])  # fmt: skip
+@pytest.mark.parametrize(
+    "junk", [b"", b"{}", b"\0\xff", b"[]", b"1", b'{"key": 1}', b'{"key": ""}', b"[" * 99999]
+)
 def test_junk_in_the_secrets_file_is_one_sentence(data, junk, capsys, monkeypatch):
-    monkeypatch.setattr("upswing.logs.set_up_logging", lambda _: None)  # pytest listens to the log
+    monkeypatch.setattr("upswing.logs.set_up_logging", lambda *_: None)  # pytest listens to the log
     monkeypatch.setattr("faulthandler.enable", lambda: None)
     data.mkdir()
     (data / "secrets.json").write_bytes(junk)
@@ -184,14 +188,16 @@ def test_a_secrets_file_of_an_older_version_is_taken_and_gets_its_checksum(tmp_p
 
 async def test_no_child_knows_a_key_beyond_what_it_needs(data, monkeypatch):
     secrets = {
-        "AGENTGYM_RL_API_KEY": "key-of-the-operator-1", "AWS_SECRET_ACCESS_KEY": "aws-secret-1",
-        "HF_TOKEN": "hugging-face-1", "PGPASSWORD": "postgres-1",
+        "AGENTGYM_RL_API_KEY": "key-of-the-operator-1",
+        "AWS_SECRET_ACCESS_KEY": "aws-secret-1",
+        "HF_TOKEN": "hugging-face-1",
+        "PGPASSWORD": "postgres-1",
         "SOME_URL": "https://name:password-1@host/",
-    }  # fmt: skip
+    }
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
     surroundings = Surroundings(api_key=secrets["AGENTGYM_RL_API_KEY"], base_model=None)
-    async with running_loop(data, surroundings=surroundings, gateway_port=0) as loop:
+    async with running_loop(data, workers=True, surroundings=surroundings, gateway_port=0) as loop:
         known = json.loads((data / "secrets.json").read_text())
         children = family(os.getpid())
         assert len(children) >= 3, "the bus, admission workers, the gateway and its recorder"
@@ -217,13 +223,18 @@ def test_a_variable_that_the_user_names_is_passed_on():
 
 @pytest.mark.parametrize(
     ("host", "terminal", "shown"),
-    [("127.0.0.1", True, True), ("127.0.0.1", False, False), ("0.0.0.0", True, False), ("[::1]", True, True)],
-)  # fmt: skip
+    [
+        ("127.0.0.1", True, True),
+        ("127.0.0.1", False, False),
+        ("0.0.0.0", True, False),
+        ("[::1]", True, True),
+    ],
+)
 def test_keys_are_shown_to_a_person_at_this_machine(monkeypatch, host, terminal, shown):
-    running = Running(1, f"http://{host}:1", None, "", {}, "k", "d")
+    running = InstanceInfo(1, f"http://{host}:1", None, "", {}, "k", "d")
     ours, theirs = pty.openpty() if terminal else os.pipe()
     with os.fdopen(theirs, "w") as out:
         monkeypatch.setattr("sys.stdout", out)
-        assert may_show(running) is shown
+        assert may_show_secrets(running) is shown
         monkeypatch.undo()
     os.close(ours)

@@ -10,20 +10,20 @@ from dataclasses import replace
 import pytest
 from tests.conftest import running_loop
 from tests.deploy.scoring import REDACTOR
-from tests.store.test_damage import NOW, admitted, filled, read_all
+from tests.infra.sql.test_damage import NOW, admitted, filled, read_all
 from tests.support import Client, raw, small, until
 
-from upswing.adapters.archive import Archive
-from upswing.adapters.sql.keys import Keys, digest
-from upswing.adapters.sql.mark import DATABASE, FILE, Mark, read_mark, write_mark
-from upswing.adapters.sql.revoked import FILE as REVOKED
-from upswing.adapters.sql.revoked import Revoked
-from upswing.adapters.sql.store import open_store
+from upswing.app.archive import Archive
 from upswing.cli import main
-from upswing.cli.repair import DOOR, Report, _lines, _Taking
-from upswing.collect.admit import Limits
+from upswing.cli.repair import REPAIR_SOURCE, RepairReport, _Refill, _report_lines
+from upswing.collect.core.admit import AdmissionLimits
 from upswing.contracts.topics import FEEDBACK, GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY, TRAJECTORY
 from upswing.errors import Damaged, Misuse
+from upswing.infra.sql.keys import Keys, digest_of_key
+from upswing.infra.sql.mark import DATABASE, FILE, Mark, read_mark, write_mark
+from upswing.infra.sql.revoked import FILE as REVOKED
+from upswing.infra.sql.revoked import Revoked
+from upswing.infra.sql.store import open_store
 
 pytestmark = pytest.mark.live
 
@@ -53,7 +53,9 @@ def in_thread(function, *arguments, **options):
     return asyncio.to_thread(function, *arguments, **options)
 
 
-async def test_spoilt_rows_come_back_from_the_archive_and_the_others_are_named(tmp_path, capsys, monkeypatch):  # fmt: skip
+async def test_spoilt_rows_come_back_from_the_archive_and_the_others_are_named(
+    tmp_path, capsys, monkeypatch
+):
     data, shelf = tmp_path / "data", tmp_path / "archive"
     data.mkdir()
     store = await filled(data, rows=5)
@@ -76,7 +78,7 @@ async def test_spoilt_rows_come_back_from_the_archive_and_the_others_are_named(t
     after = await rows_of(data)
     assert set(before) - set(after) == {gone.admitted.trajectory_id}
     assert after[archived.admitted.trajectory_id].admitted == replace(
-        archived.admitted, key_id=DOOR, many=False
+        archived.admitted, key_id=REPAIR_SOURCE, many=False
     ), "an archive does not say whose key it was"
     del after[archived.admitted.trajectory_id]
     assert all(before[key].admitted == row.admitted for key, row in after.items())
@@ -90,7 +92,9 @@ async def test_a_page_of_rubbish_costs_the_rows_on_it_and_no_others(tmp_path, ca
     body = (tmp_path / DATABASE).read_bytes()
     victim = list(before.values())[30].admitted.body[:200]
     page = body.index(victim) // 4096
-    (tmp_path / DATABASE).write_bytes(body[: page * 4096] + b"\xff" * 4096 + body[(page + 1) * 4096 :])  # fmt: skip
+    (tmp_path / DATABASE).write_bytes(
+        body[: page * 4096] + b"\xff" * 4096 + body[(page + 1) * 4096 :]
+    )
     told = await in_thread(repaired, tmp_path, capsys, code=1)
     after = await rows_of(tmp_path)
     assert len(after) >= 50
@@ -98,7 +102,9 @@ async def test_a_page_of_rubbish_costs_the_rows_on_it_and_no_others(tmp_path, ca
     assert told["lost"] or told["unreadable_tables"]
 
 
-async def test_a_damaged_mark_and_lost_numbers_are_mended_and_numbers_are_not_given_twice(tmp_path, capsys):  # fmt: skip
+async def test_a_damaged_mark_and_lost_numbers_are_mended_and_numbers_are_not_given_twice(
+    tmp_path, capsys
+):
     (await filled(tmp_path, rows=4)).close()
     mark = read_mark(tmp_path)
     write_mark(tmp_path, Mark({**mark.sequences, "trajectories": 40}))
@@ -155,12 +161,14 @@ async def test_a_lost_database_is_refused_and_comes_back_from_the_streams(data, 
         (3, 0, 4, 1, "trajectories: 3 kept, 1 restored, 3 missing (of the numbers 4 to 7)."),
     ],
 )
-def test_each_table_says_how_many_rows_are_kept_restored_and_missing(kept, lost, gap, restored, line):  # fmt: skip
+def test_each_table_says_how_many_rows_are_kept_restored_and_missing(
+    kept, lost, gap, restored, line
+):
     table = "trajectories"
     gaps = {table: (kept, kept + gap)} if gap else {}
-    report = Report({table: kept}, {table: lost} if lost else {}, [], set(), "", gaps)
+    report = RepairReport({table: kept}, {table: lost} if lost else {}, [], set(), "", gaps)
     report.restored[table] = restored
-    lines = _lines(report)
+    lines = _report_lines(report)
     assert lines[0] == line
     assert ("Nothing is missing." in lines) is (lost + gap <= restored)
 
@@ -193,7 +201,7 @@ async def test_a_key_that_was_revoked_works_in_no_older_copy_of_the_store(store,
         assert again.was_revoked("key-a")
         assert again.find("key-b").revoked is None
         with pytest.raises(Misuse, match="was revoked"):
-            await again.operator("env-1", "made", "key-a", NOW)
+            await again.set_operator_key("env-1", "made", "key-a", NOW)
 
 
 async def test_of_store_and_file_either_remembers_what_was_revoked(store, tmp_path):
@@ -201,8 +209,8 @@ async def test_of_store_and_file_either_remembers_what_was_revoked(store, tmp_pa
     await keys.add("a", "a", "agent", "key-a", NOW)
     await keys.revoke("a", NOW)
     (tmp_path / REVOKED).unlink()
-    assert Revoked(tmp_path).mend(keys.revoked_by_hand())
-    assert Revoked(tmp_path).known() == {digest("key-a"): NOW}
+    assert Revoked(tmp_path).repair_file(keys.revoked_by_hand())
+    assert Revoked(tmp_path).known_keys() == {digest_of_key("key-a"): NOW}
 
 
 @pytest.mark.parametrize("fails", ["file", "table", "both"])
@@ -229,7 +237,7 @@ async def test_a_revocation_that_failed_is_completed_by_the_next(tmp_path, fails
     if fails != "file":
         await store.database.write(lambda tx: tx.execute("DROP TRIGGER full"))
     assert await keys.revoke("a", NOW)
-    assert Revoked(tmp_path).known() == {digest("key-a"): NOW}
+    assert Revoked(tmp_path).known_keys() == {digest_of_key("key-a"): NOW}
     assert keys.find("key-a").revoked
     assert keys.find("key-b").revoked is None
     store.close()
@@ -242,56 +250,63 @@ async def test_a_start_writes_down_what_was_revoked_in_the_table_alone(data):
         await loop.keys.revoke("a", NOW)
     (data / REVOKED).unlink()
     async with running_loop(data):
-        assert Revoked(data).known() == {digest("key-a"): NOW}
+        assert Revoked(data).known_keys() == {digest_of_key("key-a"): NOW}
 
 
 def test_revocations_of_several_threads_are_all_written(tmp_path):
     revoked, hashes = Revoked(tmp_path), [bytes([each]) * 32 for each in range(40)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda each: revoked.add({each: NOW}), hashes))
-    assert set(Revoked(tmp_path).known()) == set(hashes)
+    assert set(Revoked(tmp_path).known_keys()) == set(hashes)
 
 
 def test_every_flipped_bit_and_every_cut_of_the_revoked_keys_is_found(tmp_path):
     chance, path = random.Random(2), tmp_path / REVOKED
     Revoked(tmp_path).add({chance.randbytes(32): NOW for _ in range(3)})
-    whole, sound = path.read_bytes(), Revoked(tmp_path).known()
+    whole, sound = path.read_bytes(), Revoked(tmp_path).known_keys()
     for place in range(len(whole)):
         flipped = bytes([whole[place] ^ (1 << place % 8)])
         for spoilt in (whole[:place], whole[:place] + flipped + whole[place + 1 :]):
             path.write_bytes(spoilt)
             with pytest.raises(Misuse, match="upswing repair"):
-                Revoked(tmp_path).known()
+                Revoked(tmp_path).known_keys()
     path.write_bytes(b"#" + whole[1:])
-    assert not Revoked(tmp_path).mend({b"more": NOW})
-    assert dict(Revoked(tmp_path).known()) == {**sound, b"more": NOW}, "its lines were sound"
+    assert not Revoked(tmp_path).repair_file({b"more": NOW})
+    assert dict(Revoked(tmp_path).known_keys()) == {**sound, b"more": NOW}, "its lines were sound"
 
 
 async def test_what_is_restored_belongs_to_the_key_that_a_gateway_named_or_is_nobodys(store):
-    taking = _Taking(store, REDACTOR, Limits(), Report({}, {}, [], set(), "", {}))
+    refill = _Refill(store, REDACTOR, AdmissionLimits(), RepairReport({}, {}, [], set(), "", {}))
     for subject, whose in (
         (GATEWAY_TRAJECTORY, ("k1", True)),
-        (TRAJECTORY, (DOOR, False)),
-        ("", (DOOR, False)),
+        (TRAJECTORY, (REPAIR_SOURCE, False)),
+        ("", (REPAIR_SOURCE, False)),
     ):
         told = small(gateway={"key": "k1", "many": True}, user_id="ann")
-        await taking._trajectory(subject, raw(told), Counter())
+        await refill._trajectory(subject, raw(told), Counter())
         row = await store.trajectory(told["trajectory_id"])
-        assert (row.admitted.key_id, row.admitted.many, row.door) == (*whose, DOOR)
+        assert (row.admitted.key_id, row.admitted.many, row.door) == (*whose, REPAIR_SOURCE)
 
 
 @pytest.mark.parametrize(
     ("subject", "key", "taken"),
-    [(GATEWAY_FEEDBACK, "k1", "stored"), (GATEWAY_FEEDBACK, "k2", "not_yours"), (FEEDBACK, "k1", "not_yours")],
-)  # fmt: skip
+    [
+        (GATEWAY_FEEDBACK, "k1", "stored"),
+        (GATEWAY_FEEDBACK, "k2", "not_yours"),
+        (FEEDBACK, "k1", "not_yours"),
+    ],
+)
 async def test_a_word_that_was_refused_is_not_taken_by_a_repair(store, subject, key, taken):
-    taking = _Taking(store, REDACTOR, Limits(), Report({}, {}, [], set(), "", {}))
+    refill = _Refill(store, REDACTOR, AdmissionLimits(), RepairReport({}, {}, [], set(), "", {}))
     told = small(gateway={"key": "k1"}, user_id="ann")
-    await taking._trajectory(GATEWAY_TRAJECTORY, raw(told), Counter())
+    await refill._trajectory(GATEWAY_TRAJECTORY, raw(told), Counter())
     word = {
-        "feedback_id": "f1", "timestamp": NOW.isoformat(), "type": "thumbs_down",
-        "trajectory_id": told["trajectory_id"], "metadata": {"gateway": {"key": key}},
-    }  # fmt: skip
+        "feedback_id": "f1",
+        "timestamp": NOW.isoformat(),
+        "type": "thumbs_down",
+        "trajectory_id": told["trajectory_id"],
+        "metadata": {"gateway": {"key": key}},
+    }
     counts = Counter()
-    await taking._feedback(subject, raw(word), counts)
+    await refill._feedback(subject, raw(word), counts)
     assert counts == {taken: 1}

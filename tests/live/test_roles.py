@@ -14,10 +14,18 @@ from upswing.contracts.topics import DEAD, ROLES, TOPICS, TRAINING, TRAJECTORIES
 
 pytestmark = pytest.mark.live
 
-COLLECTOR, REWARDER, TRAINER, DEPLOYER, GATEWAY, AGENT, REQUESTER, READER = (
-    "collector", "rewarder", "trainer", "deployer", "gateway", "agent", "requester", "reader",
-)  # fmt: skip
-STAGES = {COLLECTOR, REWARDER, TRAINER, DEPLOYER}
+COLLECTOR, REWARDER, TRAINER, DEPLOYER, MONITOR, GATEWAY, AGENT, REQUESTER, READER = (
+    "collector",
+    "rewarder",
+    "trainer",
+    "deployer",
+    "monitor",
+    "gateway",
+    "agent",
+    "requester",
+    "reader",
+)
+STAGES = {COLLECTOR, REWARDER, TRAINER, DEPLOYER, MONITOR}
 MAY = {
     # subject: (who may publish, who may subscribe)
     "agent.rl.trajectory.v1": ({AGENT, REQUESTER, COLLECTOR}, {COLLECTOR, READER}),
@@ -31,6 +39,8 @@ MAY = {
     "agent.rl.dead.collect": (STAGES, STAGES | {READER}),
     "agent.rl.dead.gateway": (STAGES | {GATEWAY}, STAGES | {READER}),
     "agent.rl.training.status.request": ({AGENT, REQUESTER, DEPLOYER, READER}, {TRAINER}),
+    "agent.rl.alert.v1": ({MONITOR}, {REQUESTER, READER}),
+    "agent.rl.report.v1": ({MONITOR}, {REQUESTER, READER}),
     "agent.rl.stored": (STAGES, STAGES),
     "agent.rl.somewhere.else": (set(), set()),
     "agent.rl.gateway.trajectory.v2": (set(), set()),
@@ -93,7 +103,7 @@ REFUSAL = re.compile(
 async def denied(client, errors):
     """What the server has refused so far: it complains in order, so wait for a last complaint."""
     await client.publish("the.end", b"")
-    await until(lambda: any("the.end" in error for error in errors), 10, f"no answer: {errors}")
+    await until(lambda: any("the.end" in error for error in errors), 60, f"no answer: {errors}")
     found = [match.groups() for error in errors if (match := REFUSAL.search(error))]
     assert len(found) == len(errors), errors
     return {(kind.lower(), subject.lower()) for kind, subject in found[:-1]}
@@ -144,7 +154,7 @@ async def refused(client, errors, request):
         await asyncio.wait_for(request(), 0.5)
     await until(
         lambda: any("permissions violation" in error.lower() for error in errors),
-        5,
+        60,
         f"the server did not complain: {errors}",
     )
 

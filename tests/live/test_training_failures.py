@@ -10,17 +10,24 @@ import msgspec
 import pytest
 from tests.conftest import running_loop
 from tests.learn.school import School, batch
-from tests.support import Client, alive, family, small, until
+from tests.support import Client, alive, family, freeze, sized, small, until
 
 from upswing.config import Settings, Surroundings, TrainConfig
-from upswing.train.recipe import Recipe
-from upswing.train.recovery import Failure
+from upswing.train.core.recipe import Recipe
+from upswing.train.core.recovery import Failure
 from upswing.worlds.triage import Triage
 
 pytestmark = [pytest.mark.live, pytest.mark.learn]
-QUICK = {"learning_rate": 3e-4, "epochs": 2, "batch_size": 16, "save_interval": 2, "holdout": 0.0}
+QUICK = {
+    "learning_rate": 3e-4,
+    "epochs": 2,
+    "batch_size": 16,
+    "save_interval": 4,
+    "evaluations": 1,
+    "holdout": 0.0,
+}
 JOB = "round-1-grpo"
-GOING_ON = QUICK | {"learning_rate": 1e-6, "epochs": 60, "evaluations": 1}
+GOING_ON = QUICK | {"learning_rate": 1e-6, "epochs": 40}
 """A job that takes its time, and does not end before its last step."""
 LONG = {"epochs": 100_000, "save_interval": 1_000_000}
 """A job that does not end by itself."""
@@ -56,7 +63,7 @@ class Bench:
         await self.client.__aexit__(*error)
         await self._loop.__aexit__(*error)
 
-    async def recorded(self, tasks=16):
+    async def recorded(self, tasks=8):
         await self.school.record(batch(self.school.world, 0, tasks))
         return self
 
@@ -82,7 +89,7 @@ class Bench:
 
 def training_children(pid=None):
     """The processes below this one that train."""
-    return [each for each in family(pid or os.getpid()) if "upswing.training" in command(each)]
+    return [each for each in family(pid or os.getpid()) if "upswing.train.child" in command(each)]
 
 
 def command(pid):
@@ -104,7 +111,7 @@ def saved_steps(home):
 async def test_a_killed_child_is_followed_by_another_that_goes_on_from_its_checkpoint(folder):
     async with Bench(folder) as bench:
         await bench.recorded()
-        job = bench.train(epochs=12)
+        job = bench.train(epochs=16)
         await bench.until_step(6)
         os.kill(await child(), signal.SIGKILL)
         status = await job
@@ -120,18 +127,28 @@ async def test_a_killed_child_is_followed_by_another_that_goes_on_from_its_check
     assert not training_children()
 
 
-async def test_a_real_nan_halves_the_rate_and_at_the_third_time_a_person_is_called(folder, caplog):
+@sized("times", 1, 3)
+async def test_a_real_nan_halves_the_rate_and_at_the_third_time_a_person_is_called(
+    folder, caplog, times
+):
     async with Bench(folder) as bench:
         await bench.recorded()
-        status = await bench.train(learning_rate=1e32, max_grad_norm=0)
-        assert status["status"] == "failed"
-        assert status["error"]["code"] == "CONVERGENCE"
-        assert [failure.cause for failure in await bench.failures()] == ["CONVERGENCE"] * 3
+        job = bench.train(learning_rate=1e32, max_grad_norm=0)
+        if times < 3:
+            await until(lambda: first_failure(bench), 120)
+            await child()  # the next one has begun
+            assert (await bench.client("POST", f"/training/{JOB}/cancel"))[0] == 200
+        status = await job
+        assert [failure.cause for failure in await bench.failures()] == ["CONVERGENCE"] * times
+        journal = await bench.loop.decisions.list("train")
+        assert [each.kind for each in journal] == ["recovery"] * times
+        assert await bench.loop.models.list() == []
+        if times < 3:
+            assert (await bench.recipe()).learning_rate == pytest.approx(5e31)
+            return
+        assert (status["status"], status["error"]["code"]) == ("failed", "CONVERGENCE")
         assert (await bench.recipe()).learning_rate == pytest.approx(2.5e31)
         assert any(getattr(record, "action", "") == "alert" for record in caplog.records)
-        journal = await bench.loop.decisions.list("train")
-        assert [each.kind for each in journal] == ["recovery"] * 3
-        assert await bench.loop.models.list() == []
 
 
 @pytest.mark.slow
@@ -182,29 +199,42 @@ async def test_a_job_that_takes_too_long_is_ended_and_after_three_times_given_up
     assert not training_children()
 
 
-async def test_a_child_that_hangs_is_noticed_by_its_silence(folder):
+async def stand_still(bench, step):
+    """Freeze the child at this step, or at 0 as soon as it is there: its pid, and the job."""
+    job = bench.train(epochs=16)
+    if step:
+        await bench.until_step(step)
+    freeze(pid := await child())
+    return pid, job
+
+
+async def is_followed(bench, pid, job, step):
+    """Another child comes; one that found a checkpoint goes on to the end."""
+    await until(lambda: pid not in training_children() and training_children(), 120)
+    if not step:
+        assert (await bench.client("POST", f"/training/{JOB}/cancel"))[0] == 200
+    status = await job
+    assert status["status"] == ("completed" if step else "cancelled"), status
+
+
+@sized("step", 0, 6)
+async def test_a_child_that_hangs_is_noticed_by_its_silence(folder, step):
     async with Bench(folder, heartbeat_seconds=5) as bench:
         await bench.recorded()
-        job = bench.train(epochs=12)
-        await bench.until_step(2)
-        os.kill(await child(), signal.SIGSTOP)
-        status = await job
-        assert status["status"] == "completed", status
-        [failure] = await bench.failures()
-        assert failure.cause == "TIMEOUT"
-        assert "no sign of life" in failure.message
+        pid, job = await stand_still(bench, step)
+        failure = await until(lambda: first_failure(bench), 60)
+        assert (failure.cause, "no sign of life" in failure.message) == ("TIMEOUT", True)
+        await is_followed(bench, pid, job, step)
 
 
-async def test_a_child_that_is_frozen_is_replaced_at_once_and_goes_on_from_its_checkpoint(folder):
+@sized("step", 0, 6)
+async def test_a_child_that_is_frozen_is_replaced_at_once(folder, step):
     async with Bench(folder, retry_minutes=60) as bench:
         await bench.recorded()
-        job = bench.train(epochs=12)
-        await bench.until_step(2)
-        os.kill(await child(), signal.SIGSTOP)
-        failure = await until(lambda: first_failure(bench), 20)
+        pid, job = await stand_still(bench, step)
+        failure = await until(lambda: first_failure(bench), 60)
         assert (failure.cause, "frozen" in failure.message) == ("LOST", True)
-        status = await job
-        assert status["status"] == "completed", status
+        await is_followed(bench, pid, job, step)
 
 
 async def test_storage_that_is_away_is_waited_for_and_nothing_is_trained_twice(
@@ -246,12 +276,12 @@ async def test_a_loop_that_is_killed_goes_on_with_its_job(folder, start):
     first = start(folder)
     async with Client(first.info["http_url"], first.info["key"]) as client:
         school = School(client, Triage(), folder / "bases")
-        await school.record(batch(school.world, 0, 16))
+        await school.record(batch(school.world, 0, 8))
         job = asyncio.create_task(school.train("grpo", seconds=240, **GOING_ON))
         pid = await child(first.popen.pid)
         await until(lambda: saved_steps(folder / "jobs" / f"job-{JOB}"), 120)
         first.kill_group()
-        await until(lambda: not alive(pid), 20, "the training process outlived the loop")
+        await until(lambda: not alive(pid), 60, "the training process outlived the loop")
         job.cancel()
         await asyncio.gather(job, return_exceptions=True)
     second = start(folder)

@@ -6,40 +6,61 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from upswing.adapters.training_process import launch
-from upswing.dataset.sample import sample_of
+from upswing.dataset.sample import build_sample
 from upswing.dataset.snapshot import Snapshot
-from upswing.train.recipe import Recipe
-from upswing.train.report import Began, Done
-from upswing.train.spec import JobSpec
-from upswing.worlds.recording import trajectories_of
-from upswing.worlds.sampler import Policy, play
+from upswing.train.core.recipe import Recipe
+from upswing.train.core.report import TrainingDone, TrainingStarted
+from upswing.train.core.spec import JobSpec
+from upswing.train.jobs.child_process import launch_training
+from upswing.worlds.recording import to_trajectories
+from upswing.worlds.sampler import SamplingPolicy, play_episodes
 from upswing.worlds.triage import Triage
 
 pytestmark = [pytest.mark.live, pytest.mark.learn, pytest.mark.slow]
 AT = datetime(2026, 11, 15, 10, tzinfo=UTC)
 SNAPSHOT = Snapshot(
-    source="local", algorithm="grpo", sample_size=1, seed=0, holdout=0.0, min_agents=2, filter={},
-    balance={}, entries=[], domains={}, groups={}, tasks=0, held_out_tasks=0, left_out={}, reused=0.0,
-    earliest=None, latest=None, notes=[], made=AT,
-)  # fmt: skip
+    source="local",
+    algorithm="grpo",
+    sample_size=1,
+    seed=0,
+    holdout=0.0,
+    min_agents=2,
+    filter={},
+    balance={},
+    entries=[],
+    domains={},
+    groups={},
+    tasks=0,
+    held_out_tasks=0,
+    left_out={},
+    reused=0.0,
+    earliest=None,
+    latest=None,
+    notes=[],
+    made=AT,
+)
 
 
 def samples(bases):
-    from upswing.adapters.bases import resolve
-    from upswing.adapters.models import load
+    from upswing.train.bases.catalog import resolve_base
+    from upswing.train.bases.loading import load_base
 
     world = Triage()
-    model, tokenizer = load(resolve("tiny", bases))
-    played = play(world, world.training[:16], Policy("tiny", model.eval(), tokenizer), group=6)
-    trees = trajectories_of(played, namespace=UUID(int=1), window_id="2026-11-15T10:00", started=AT)
+    model, tokenizer = load_base(resolve_base("tiny", bases))
+    played = play_episodes(
+        world, world.training[:16], SamplingPolicy("tiny", model.eval(), tokenizer), group=6
+    )
+    trees = to_trajectories(played, namespace=UUID(int=1), window_id="2026-11-15T10:00", started=AT)
     return [
-        sample_of(
-            tree, reward=episode.outcome.score, raw_total=0.0, window_id="w",
+        build_sample(
+            tree,
+            reward=episode.outcome.score,
+            raw_total=0.0,
+            window_id="w",
             scenario_id=episode.task.task_id,
         )
         for tree, episode in zip(trees, played, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 async def trained(home, given, bases, processes):
@@ -53,13 +74,13 @@ async def trained(home, given, bases, processes):
     recipe = Recipe(learning_rate=3e-4, epochs=2, batch_size=48, micro_tokens=64, holdout=0.0)
     spec = JobSpec("together", recipe, "tiny", cache=str(bases), processes=processes, threads=1)
     (home / "job.json").write_bytes(msgspec.json.encode(spec))
-    process = await launch(home, spec)
+    process = await launch_training(home, spec)
     heard = []
-    while (report := await process.report()) is not None:
+    while (report := await process.next_report()) is not None:
         heard.append(report)
-    assert await process.ended() == 0, process.tail()
-    assert sum(isinstance(report, Began) for report in heard) == 1  # one speaks for all
-    assert any(isinstance(report, Done) for report in heard)
+    assert await process.wait() == 0, process.log_tail()
+    assert sum(isinstance(report, TrainingStarted) for report in heard) == 1  # one speaks for all
+    assert any(isinstance(report, TrainingDone) for report in heard)
     return load_file(home / "checkpoints" / "final" / "model.safetensors")
 
 

@@ -10,17 +10,18 @@ from tests.deploy.controlling import BASE, report
 from tests.gateway.bus import nats
 from tests.support import until
 
-from upswing.adapters.memory import MemoryServing
-from upswing.adapters.nats.bus import Bus
-from upswing.adapters.nats.permissions import OPERATOR
-from upswing.adapters.nats.plans import PlanBoard
-from upswing.adapters.sql.rollouts import Rollouts
-from upswing.adapters.sql.store import open_store
-from upswing.deploy.ledger_service import World
-from upswing.deploy.policy import DeployPolicy
-from upswing.deploy.service import Controller
-from upswing.ports_rollout import LEASE, Foreign
-from upswing.runtime import now
+from upswing.app.loop import now
+from upswing.deploy.candidates import CandidateChecks
+from upswing.deploy.controller import Controller
+from upswing.deploy.core.policy import DeployPolicy
+from upswing.deploy.core.rows import LEASE, ForeignPlan
+from upswing.deploy.environment import DeployEnvironment
+from upswing.deploy.in_memory import MemoryServing
+from upswing.deploy.plan_board import PlanBoard
+from upswing.deploy.repository import RolloutRepository
+from upswing.infra.nats.bus import Bus
+from upswing.infra.nats.permissions import OPERATOR
+from upswing.infra.sql.store import open_store
 
 pytestmark = pytest.mark.live
 
@@ -37,9 +38,14 @@ async def loop(folder, server, wall=now, lease=LEASE):
     await store.prepare()
     bus = await Bus.connect(server.url(OPERATOR))
     board = PlanBoard(bus, lease)
-    world = World(Rollouts(store.database), board, MemoryServing(), now, wall, uuid4)
+    env = DeployEnvironment(
+        RolloutRepository(store.database), board, MemoryServing(), now, wall, uuid4
+    )
     try:
-        yield Controller(world, prove, DeployPolicy(), base=BASE, holder=str(folder)), board
+        yield (
+            Controller(env, CandidateChecks(prove), DeployPolicy(), base=BASE, holder=str(folder)),
+            board,
+        )
     finally:
         await bus.close()
         store.close()
@@ -56,13 +62,13 @@ async def test_the_first_keeps_the_bus_and_the_second_calls_a_person(tmp_path, c
         loop(tmp_path / "two", server) as (second, _),
     ):
         leads = asyncio.create_task(first.run())
-        await until(lambda: first.leading, 20)
+        await until(lambda: first.leading, 60)
         tries = asyncio.create_task(second.run())
         try:
-            await until(lambda: alerts(caplog), 20)
+            await until(lambda: alerts(caplog), 60)
             origin = (await board.read()).origin
             await first.renew()
-            with pytest.raises(Foreign, match=origin):
+            with pytest.raises(ForeignPlan, match=origin):
                 await second.start()
             assert (first.leading, second.leading) == (True, False)
             assert (await board.read()).origin == origin
@@ -82,7 +88,7 @@ async def test_a_loop_whose_clock_is_a_day_off_takes_no_bus_from_another(tmp_pat
     ):
         await first.start()
         origin = (await board.read()).origin
-        with pytest.raises(Foreign, match=origin):
+        with pytest.raises(ForeignPlan, match=origin):
             await second.start()
         assert (await board.read()).origin == origin
 
@@ -99,11 +105,11 @@ async def test_a_bus_whose_loop_is_gone_is_anybodys(tmp_path):
         before = await board.read()
 
         async def leads():
-            with contextlib.suppress(Foreign):
+            with contextlib.suppress(ForeignPlan):
                 await heir.start()
             return heir.leading
 
-        await until(leads, 20)
+        await until(leads, 60)
         after = await board.read()
         assert after.origin != before.origin
         assert after.fence > before.fence

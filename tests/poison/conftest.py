@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from upswing.adapters.sql.store import in_memory
-from upswing.aside import Burial
-from upswing.collect.look import refusal
+from upswing.collect.core.evaluate import refusal
+from upswing.infra.dead_letters import DeadLetterWriter
+from upswing.infra.sql.store import open_in_memory_store
 from upswing.redact import Redactor
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -15,15 +15,17 @@ REDACTOR = Redactor()
 
 @pytest.fixture
 async def store():
-    made = in_memory()
+    made = open_in_memory_store()
     await made.prepare()
     yield made
     made.close()
 
 
 @pytest.fixture
-def burial(store):
-    return Burial(
-        store.database.aside, store, lambda body, error: refusal(body, error, REDACTOR),
+def dead_letters(store):
+    return DeadLetterWriter(
+        store.database.bad_rows,
+        store,
+        lambda body, error: refusal(body, error, REDACTOR),
         clock=lambda: NOW,
-    )  # fmt: skip
+    )

@@ -7,10 +7,28 @@ import random
 from upswing.contracts.examples import EXAMPLES
 
 GARBAGE = [
-    b"", b"\0", b"\xff\xfe", b"{", b"}", b"null", b"true", b"1", b"NaN", b"[]", b"{}", b'"x"', b'{"a":',
-    b'{"trajectory_id": 1}', b"[" * 3000, b'{"a":' * 3000, b"\xef\xbb\xbf{}", b'"\\ud800"', b"1e999", b"a\nb\nc",
+    b"",
+    b"\0",
+    b"\xff\xfe",
+    b"{",
+    b"}",
+    b"null",
+    b"true",
+    b"1",
+    b"NaN",
+    b"[]",
+    b"{}",
+    b'"x"',
+    b'{"a":',
+    b'{"trajectory_id": 1}',
+    b"[" * 3000,
+    b'{"a":' * 3000,
+    b"\xef\xbb\xbf{}",
+    b'"\\ud800"',
+    b"1e999",
+    b"a\nb\nc",
     *(random.Random(seed).randbytes(200) for seed in range(20)),
-]  # fmt: skip
+]
 BAD = [
     None,
     True,

@@ -1,7 +1,8 @@
 """A part in which something breaks that nobody foresaw goes on, and says so."""
 
+import asyncio
 import logging
-import uuid
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -11,30 +12,30 @@ from prometheus_client import CollectorRegistry
 
 from tests.deploy.controlling import BASE, Ground
 from tests.poison.kinds import GARBAGE, between
-from tests.poison.test_stages import REDACTOR, REQUESTS, letters
+from tests.poison.test_stages import REQUESTS, letters
 from tests.support import raw, trajectory
-from tests.train.test_desk import Bench as Training
-from tests.train.test_desk import Delivery, asking
-from upswing.adapters.sql.store import read_only
-from upswing.adapters.validation import FilePins
-from upswing.aside import AsideMetrics
+from tests.train.test_submission import Bench as Training
+from tests.train.test_submission import Delivery, asking, request_consumer
+from upswing.app.maintenance import Maintenance, TrajectoryStores
 from upswing.cli import main
-from upswing.collect.look import refusal
 from upswing.contracts import decode_trajectory
 from upswing.contracts.topics import TRAINING, TRAINING_REQUEST
 from upswing.errors import Damaged, Transient
-from upswing.gateway.frames import Kept
-from upswing.gateway.limits import Limits as GatewayLimits
-from upswing.gateway.recorder_service import Recorder, Waiting
-from upswing.gateway_publisher import Publisher
-from upswing.ports import Carried, Receipt
-from upswing.sdk.logs import Entry, Kind
-from upswing.together import patiently
-from upswing.train.requests_service import Requests
-from upswing.train.worker_service import Worker
-from upswing.upkeep import Upkeep
-from upswing.validate.harvest import harvest
-from upswing.validate.task import Exact, Task
+from upswing.gateway.core.episode_table import EpisodeTable
+from upswing.gateway.core.frames import RecordOutcome
+from upswing.gateway.limits import GatewayLimits
+from upswing.gateway.recorder.publisher import Publisher
+from upswing.gateway.recorder.recorder import EpisodeRecorder, PendingEpisode
+from upswing.infra.backoff import Backoff
+from upswing.infra.dead_letters import BadRowMetrics
+from upswing.infra.spool_log import SpoolEntry, SpoolEntryKind
+from upswing.infra.sql.store import open_store, open_store_read_only
+from upswing.infra.tasks import run_with_backoff
+from upswing.records import Receipt, StreamMessage
+from upswing.train.jobs.queue import TrainingWorker
+from upswing.validate.cell_store import FilePinStore
+from upswing.validate.core.harvest import harvest_tasks
+from upswing.validate.core.task import Exact, ValidationTask
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -44,7 +45,7 @@ NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 async def test_a_part_that_breaks_begins_again_and_is_counted(caplog):
     tries, registry = [], CollectorRegistry()
-    metrics = AsideMetrics(registry)
+    metrics = BadRowMetrics(registry)
 
     async def work():
         tries.append(1)
@@ -52,7 +53,9 @@ async def test_a_part_that_breaks_begins_again_and_is_counted(caplog):
             raise KeyError("nobody foresaw this")
 
     with caplog.at_level(logging.ERROR):
-        await patiently("reward", work, failed=metrics.round, pause=0.001)
+        await run_with_backoff(
+            "reward", work, on_failure=metrics.count_round, backoff=Backoff(0.001, 0.01)
+        )
     assert len(tries) == 3
     assert registry.get_sample_value("upswing_rounds_failed_total", {"part": "reward"}) == 2
     assert "nobody foresaw this" in caplog.text
@@ -64,7 +67,13 @@ async def test_a_damaged_store_ends_it():
         raise Damaged("The store's file is damaged.")
 
     with pytest.raises(Damaged):
-        await patiently("reward", work, failed=lambda _: None, fatal=(Damaged,), pause=0.001)
+        await run_with_backoff(
+            "reward",
+            work,
+            on_failure=lambda _: None,
+            fatal=(Damaged,),
+            backoff=Backoff(0.001, 0.01),
+        )
 
 
 async def test_a_part_that_cannot_begin_again_ends():
@@ -72,7 +81,7 @@ async def test_a_part_that_cannot_begin_again_ends():
         raise OSError("the port is taken")
 
     with pytest.raises(OSError, match="taken"):
-        await patiently("http", work, failed=lambda _: None, again=False)
+        await run_with_backoff("http", work, on_failure=lambda _: None, restart=False)
 
 
 class Away:
@@ -98,11 +107,14 @@ async def test_a_chore_that_fails_keeps_no_other_from_its_turn(error):
         done.append(1)
 
     away = Away()
-    upkeep = Upkeep(
-        away, away, away, None, away, away, clock=lambda: NOW,
-        others=[fails, works, fails, works], failed=failed.append,
-    )  # fmt: skip
-    await upkeep.round()
+    maintenance = Maintenance(
+        TrajectoryStores(away, away, away, None, away),
+        away,
+        clock=lambda: NOW,
+        stage_chores=[fails, works, fails, works],
+        failed=failed.append,
+    )
+    await maintenance.run_once()
     assert len(done) == 2
     assert set(failed) == {"upkeep"}
 
@@ -139,15 +151,15 @@ async def test_a_rollout_that_cannot_be_read_keeps_no_other_from_going_out():
     await ground.pass_time(controller, timedelta(hours=30))
     assert ground.state(name) == "deployed"
     await controller.rollouts()
-    assert controller.ledger.world.burial.aside.waiting()
+    assert controller.executor.env.dead_letters.bad_rows.pending()
 
 
 # ── validation ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_pins_are_read_though_one_is_spoilt(tmp_path):
-    pins = FilePins(tmp_path, Task)
-    task = Task(
+    pins = FilePinStore(tmp_path, ValidationTask)
+    task = ValidationTask(
         task_id="pin-a-1",
         messages=({"role": "user", "content": "1+1?"},),
         check=Exact(any_of=("2",)),
@@ -158,8 +170,22 @@ async def test_pins_are_read_though_one_is_spoilt(tmp_path):
     assert [each.task_id for each in await pins.pinned()] == ["pin-a-1"]
 
 
-BAD = [None, "", "\0", 1e308, 2**63, [], [[]], {}, {"kind": []}, {"kind": "number", "value": 10**400},
-       {"kind": "exact", "any_of": [1]}, {"answer": {}}, ["x", 1], {"kind": "pinned"}]  # fmt: skip
+BAD = [
+    None,
+    "",
+    "\0",
+    1e308,
+    2**63,
+    [],
+    [[]],
+    {},
+    {"kind": []},
+    {"kind": "number", "value": 10**400},
+    {"kind": "exact", "any_of": [1]},
+    {"answer": {}},
+    ["x", 1],
+    {"kind": "pinned"},
+]
 
 
 async def test_tasks_are_harvested_whatever_others_say_is_right():
@@ -170,52 +196,45 @@ async def test_tasks_are_harvested_whatever_others_say_is_right():
             made["turns"][-1]["action"] = {"type": "response", "raw_response": "x"}
             found.append((f"bad-{place}-{key}", decode_trajectory(raw(made))))
     good = trajectory(metadata={"ground_truth": "Paris"})
+    good["turns"][-1]["observation"]["content"] = "Which city? The same request counts once."
     good["turns"][-1]["action"] = {"type": "response", "raw_response": "x"}
     found.append(("good", decode_trajectory(raw(good))))
-    tasks = harvest(found, lambda _: True)
+    tasks = harvest_tasks(found, lambda _: True)
     assert any(task.check == Exact(any_of=("Paris",)) for task in tasks)
 
 
 # ── training ─────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_sound_requests_become_jobs_among_poison_on_their_topic(store, burial):
+async def test_sound_requests_become_jobs_among_poison_on_their_topic(store, dead_letters):
     bench = Training(store)
     sound = [raw(asking(training_job_id=f"job-{n}")) for n in range(6)]
     for seq, payload in enumerate(between(sound, REQUESTS), 1):
-        made = Delivery(Carried(TRAINING, TRAINING_REQUEST, seq, 1, payload))
-        requests = Requests(
-            None, made, store, bench.desk, clock=lambda: NOW, new_id=uuid.uuid4,
-            refuse=lambda body, error: refusal(body, error, REDACTOR), burial=burial,
-        )  # fmt: skip
-        await requests.handle(made)
+        made = Delivery(StreamMessage(TRAINING, TRAINING_REQUEST, seq, 1, payload))
+        await request_consumer(store, bench.desk, made, dead_letters).handle([made])
         assert made.notes[-1] == "ack"
     assert {job.job_id for job in await bench.jobs.list()} == {f"job-{n}" for n in range(6)}
     assert await letters(store, "train") == len(REQUESTS)
 
 
-async def test_a_request_over_which_the_desk_breaks_is_buried(store, burial):
+async def test_a_request_over_which_the_desk_breaks_is_buried(store, dead_letters):
     class Broken:
-        async def by_nats(self, _):
+        async def submit_message(self, _):
             raise ZeroDivisionError("nobody foresaw this")
 
-    made = Delivery(Carried(TRAINING, TRAINING_REQUEST, 1, 1, b"{}"))
-    requests = Requests(
-        None, made, store, Broken(), clock=lambda: NOW, new_id=uuid.uuid4,
-        refuse=lambda body, error: refusal(body, error, REDACTOR), burial=burial,
-    )  # fmt: skip
-    await requests.handle(made)
+    made = Delivery(StreamMessage(TRAINING, TRAINING_REQUEST, 1, 1, b"{}"))
+    await request_consumer(store, Broken(), made, dead_letters).handle([made])
     assert made.notes == ["erase", "ack"]
     assert await letters(store, "train") == 1
 
 
 @pytest.mark.parametrize("column", ["recipe", "failures"])
 async def test_a_job_that_nobody_can_begin_fails_and_the_next_is_claimed(
-    store, burial, column, tmp_path
+    store, dead_letters, column, tmp_path
 ):
     bench = Training(store)
     for n, body in enumerate(GARBAGE):
-        await bench.desk.by_nats(raw(asking(training_job_id=f"job-{n}")))
+        await bench.desk.submit_message(raw(asking(training_job_id=f"job-{n}")))
         sql = f"UPDATE jobs SET {column} = ? WHERE job_id = ?"
         await store.database.write(lambda tx, b=body, n=n, q=sql: tx.execute(q, (b, f"job-{n}")))
 
@@ -226,12 +245,12 @@ async def test_a_job_that_nobody_can_begin_fails_and_the_next_is_claimed(
             lease = timedelta(minutes=1)
 
         @staticmethod
-        def changed():
+        def on_change():
             pass
 
-    Parts.burial = burial
-    worker = Worker("w", Parts)
-    while await worker.round():
+    Parts.dead_letters = dead_letters
+    worker = TrainingWorker("w", Parts)
+    while await worker.run_next_job():
         pass
     states = {job.state for job in await bench.jobs.list()}
     assert states <= {"failed"}
@@ -240,69 +259,73 @@ async def test_a_job_that_nobody_can_begin_fails_and_the_next_is_claimed(
 # ── the gateway ──────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_keeper_that_breaks_over_an_episode_loses_no_other():
+async def test_a_recorder_that_breaks_over_an_episode_loses_no_other():
     class Picky:
         def __init__(self):
             self.kept = []
 
-        async def keep(self, frames):
+        async def record_episodes(self, frames):
             if b"bad" in frames:
                 raise ValueError("nobody foresaw this")
             self.kept += frames
-            return [Kept("t", "published") for _ in frames]
+            return [RecordOutcome("t", "published") for _ in frames]
 
-        async def bury(self, refusal):
-            return Kept(refusal.trajectory_id, "published")
+        async def record_dead_letter(self, rejected):
+            return RecordOutcome(rejected.trajectory_id, "published")
 
-    keeper = Picky()
-    recorder = Recorder(keeper, GatewayLimits(), now=lambda: 0.0, wall=lambda: 0.0)
+    process = Picky()
+    recorder = EpisodeRecorder(process, GatewayLimits(), now=lambda: 0.0, wall_clock=lambda: 0.0)
     for frame in (b"one", b"bad", b"two"):
-        recorder._backlog.append(Waiting(frame.decode(), frame.decode(), frame))
+        recorder._backlog.append(PendingEpisode(frame.decode(), frame.decode(), frame))
     for _ in range(12):
         try:
             if not recorder._backlog:
                 break
-            await recorder._send()
+            await recorder._send_batch()
         except ValueError:
             continue
-    assert sorted(keeper.kept) == [b"one", b"two"]
+    assert sorted(process.kept) == [b"one", b"two"]
     assert recorder.counts.refused == 1
 
 
 async def test_an_answer_that_cannot_be_entered_loses_no_other():
-    recorder = Recorder(None, GatewayLimits(), now=lambda: 0.0, wall=lambda: 0.0)
     entered = []
-    episodes = {name: SimpleNamespace(gap=False) for name in ("one", "bad", "two")}
+    episodes = {name: SimpleNamespace(has_gap=False) for name in ("one", "bad", "two")}
 
-    def add(episode, heard):
-        if heard == "bad":
-            raise KeyError("nobody foresaw this")
-        entered.append(heard)
+    class Picky(EpisodeTable):
+        def add(self, episode, record):
+            if record.name == "bad":
+                raise KeyError("nobody foresaw this")
+            entered.append(record.name)
 
-    recorder.book.add = add
-    for heard in ("one", "bad", "two"):
-        recorder.heard(episodes[heard], heard)
-    recorder.catch_up()
+    recorder = EpisodeRecorder(
+        None,
+        GatewayLimits(),
+        now=lambda: 0.0,
+        wall_clock=lambda: 0.0,
+        episode_table=Picky(max_episodes=10, max_bytes=1000, idle_seconds=1.0),
+    )
+    for name, episode in episodes.items():
+        recorder.add_exchange(episode, SimpleNamespace(name=name, held_bytes=1))
+    recorder.process_inbox()
     assert entered == ["one", "two"]
-    gaps = [name for name, episode in episodes.items() if episode.gap]
+    gaps = [name for name, episode in episodes.items() if episode.has_gap]
     assert gaps == ["bad"], "it is counted as lost when it ends"
 
 
 async def test_a_spool_is_emptied_though_some_of_it_is_spoilt(tmp_path):
-    publisher = Publisher("nats://127.0.0.1:1", str(tmp_path), 1 << 20)
-    sound = [raw({"trajectory_id": f"t-{n}"}) for n in range(5)]
-    lines = [body for body in GARBAGE if b"\n" not in body]
-    for body in between(sound, lines):
-        publisher._spool.append(Entry(Kind.TRAJECTORY, body))
-
     class Bus:
-        connected, sent, most_bytes = True, [], 1 << 20
+        connected, sent, max_message_bytes = True, [], 1 << 20
 
         async def publish(self, entries):
             self.sent += [entry.payload for entry in entries]
             return [Receipt(entry.seq, "s", 1) for entry in entries]
 
-    publisher._bus = Bus()
+    publisher = Publisher("nats://127.0.0.1:1", str(tmp_path), 1 << 20, Bus())
+    sound = [raw({"trajectory_id": f"t-{n}"}) for n in range(5)]
+    lines = [body for body in GARBAGE if b"\n" not in body]
+    for body in between(sound, lines):
+        publisher._spool.append(SpoolEntry(SpoolEntryKind.TRAJECTORY, body))
     for _ in lines:
         await publisher._drain()
     assert [body for body in Bus.sent if body in sound] == sound
@@ -335,16 +358,24 @@ async def test_a_loop_over_a_spoilt_store_starts_and_works(data):
             assert (await client.send(document))[0] == 202
         for document in after:
             await until(lambda key=document["trajectory_id"]: loop.rewards.newest(key))
-        await loop.upkeep.round()
-        await loop.trigger.round()
-        for path in ("/health", "/v1/status", "/v1/dead", "/metrics", "/v1/jobs", "/v1/decisions", "/v1/models",
-                     "/v1/windows"):  # fmt: skip
+        await loop.maintenance.run_once()
+        await loop.trigger.run_once()
+        for path in (
+            "/health",
+            "/v1/status",
+            "/v1/dead",
+            "/metrics",
+            "/v1/jobs",
+            "/v1/decisions",
+            "/v1/models",
+            "/v1/windows",
+        ):
             status, told = await client("GET", path)
             assert status in {200, 404}, (path, told)
         assert not loop.failed.is_set()
         assert (await loop.store.counts())["dead"] >= len(GARBAGE)
-    reading = read_only(data)
-    assert await reading.dead(limit=1000)
+    reading = open_store_read_only(data)
+    assert await reading.list_dead_letters(limit=1000)
     reading.close()
 
 
@@ -375,36 +406,52 @@ async def test_agents_that_once_ended_the_loop_are_scored_or_refused(data):
         assert (await client("POST", "/v1/trajectories/start", early))[0] == 422
         for key in (*(document["trajectory_id"] for document in sent), told["id"]):
             await until(lambda key=key: loop.rewards.newest(key))
-        await loop.upkeep.round()
+        await loop.maintenance.run_once()
         assert not loop.failed.is_set()
 
 
 @pytest.mark.parametrize(
-    "command", ["status", "dead", "export", "export --layout table", "windows check", "learn-report",
-                "jobs", "models", "decisions"],
-)  # fmt: skip
-def test_a_person_can_read_a_spoilt_store(data, command, capsys):
-    import asyncio
+    "command",
+    [
+        "status",
+        "dead",
+        "export",
+        "export --layout table",
+        "windows check",
+        "learn-report",
+        "jobs",
+        "models",
+        "decisions",
+    ],
+)
+def test_a_person_can_read_a_spoilt_store(data, spoilt, command, capsys):
+    shutil.copytree(spoilt, data)
+    assert main([*command.split(), "--data", str(data)]) in {0, 1}
+    assert "Traceback (most recent call last):\n  File" not in capsys.readouterr().out
 
-    from upswing.adapters.sql.store import open_store
+
+@pytest.fixture(scope="module")
+def spoilt(tmp_path_factory):
+    """A folder whose store has garbage in every table."""
+    folder = tmp_path_factory.mktemp("spoilt")
 
     async def spoil():
-        store = open_store(data)
+        store = open_store(folder)
         await store.prepare()
         await spoil_everything(store)
         store.close()
 
-    data.mkdir()
     asyncio.run(spoil())
-    assert main([*command.split(), "--data", str(data)]) in {0, 1}
-    assert "Traceback (most recent call last):\n  File" not in capsys.readouterr().out
+    return folder
 
 
 async def spoil_everything(store):
     """A copy of every row with each column spoilt, and rows of garbage where a table is empty."""
     rows = await store.database.read(
-        lambda tx: tx.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
-    )  # fmt: skip
+        lambda tx: tx.rows(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        )
+    )
     for (table,) in rows:
         if table in {"migrations", "api_keys", "controller", "origin", "settings"}:
             continue

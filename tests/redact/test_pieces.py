@@ -48,10 +48,22 @@ def test_a_value_in_any_number_of_pieces_is_found(count):
 def test_fields_of_a_contract_are_not_joined():
     tree = {
         "turns": [
-            {"turn_id": 0, "action": {"type": "tool_call", "tool_name": "search-1"}, "result": {"output": "found node_7"}},
-            {"turn_id": 1, "action": {"type": "tool_call", "tool_name": "open"}, "result": {"output": "internal"}},
-            {"turn_id": 2, "action": {"type": "message", "tool_name": "organisation"}, "result": {"output": "done"}},
+            {
+                "turn_id": 0,
+                "action": {"type": "tool_call", "tool_name": "search-1"},
+                "result": {"output": "found node_7"},
+            },
+            {
+                "turn_id": 1,
+                "action": {"type": "tool_call", "tool_name": "open"},
+                "result": {"output": "internal"},
+            },
+            {
+                "turn_id": 2,
+                "action": {"type": "message", "tool_name": "organisation"},
+                "result": {"output": "done"},
+            },
         ],
         "tags": ["sk-", "organisation", "internationalisation", "search"],
-    }  # fmt: skip
+    }
     assert REDACTOR.tree(tree).value is tree

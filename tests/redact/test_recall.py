@@ -16,7 +16,12 @@ import pytest
 
 from upswing.redact import Redactor, default_rules
 from upswing.redact.bip39 import WORDS
-from upswing.redact.checks import ahv, at_insurance, de_health, de_insurance
+from upswing.redact.checks import (
+    is_austrian_insurance_number,
+    is_german_health_number,
+    is_german_pension_number,
+    is_swiss_ahv,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -28,11 +33,16 @@ TOKEN = "ghp_" + "k7Qm2XzR" * 5
 
 
 FLOORS = {
-    "heldout": {"credential": 0.97, "person": 0.955, "disguise": 0.96},
-    "daily": {"credential": 0.92, "person": 0.92},
+    "heldout": {"credential": 0.975, "person": 0.955, "disguise": 0.96},
+    "daily": {"credential": 0.94, "person": 0.92},
+    "chat": {"credential": 0.95},
+    "inflected": {"credential": 0.97, "person": 0.96},
+    "inflected_aside": {"credential": 0.94, "person": 0.87},
 }
 """What is reached of the cases that nobody who writes rules has read, and of those that hold every form
 that anybody thought of; the targets are higher."""
+MOST_TAKEN_HERE = {"inflected": 0.01, "inflected_aside": 0.01}
+"""Of clean sentences that all speak of passwords and codes."""
 
 
 @pytest.mark.parametrize("source", sources())
@@ -42,7 +52,9 @@ def test_a_cut_of_the_labelled_cases_meets_the_targets(source):
         reached, missed = result.recall(group), [] if source in FLOORS else result.misses[:20]
         assert not reached < target, (group, reached, [case.text for case, _ in missed])
     taken = [] if source in FLOORS else result.taken_from[:20]
-    assert result.over_redaction <= MOST_TAKEN, [stored for _, stored in taken]
+    assert result.over_redaction <= MOST_TAKEN_HERE.get(source, MOST_TAKEN), [
+        stored for _, stored in taken
+    ]
 
 
 def test_the_same_seed_gives_the_same_cases():
@@ -107,10 +119,10 @@ def test_public_addresses_are_a_matter_of_choice():
 @pytest.mark.parametrize(
     ("check", "good", "bad"),
     [
-        (ahv, "756.9217.0769.85", "756.9217.0769.84"),
-        (de_insurance, "15070649C103", "15070649C104"),
-        (de_health, "A123456703", "A123456704"),
-        (at_insurance, "1018010180", "1019010180"),
+        (is_swiss_ahv, "756.9217.0769.85", "756.9217.0769.84"),
+        (is_german_pension_number, "15070649C103", "15070649C104"),
+        (is_german_health_number, "A123456703", "A123456704"),
+        (is_austrian_insurance_number, "1018010180", "1019010180"),
     ],
 )
 def test_a_wrong_check_digit_is_no_number_of_a_person(check, good, bad):
@@ -163,6 +175,39 @@ def phrase(chance, count):
     digest = sha256(entropy.to_bytes(check * 4)).digest()
     number = entropy << check | digest[0] >> (8 - check)
     return [WORDS[number >> 11 * (count - 1 - place) & 2047] for place in range(count)]
+
+
+APART = {
+    "a list": lambda words: {"seed": words},
+    "a bare list": list,
+    "fields": lambda words: {f"word{n}": word for n, word in enumerate(words, 1)},
+    "numbered fields": lambda words: {"form": {str(n): word for n, word in enumerate(words)}},
+    "objects": lambda words: [{"index": n, "word": word} for n, word in enumerate(words)],
+    "rows": lambda words: [[n, word] for n, word in enumerate(words)],
+    "a form filled in": lambda words: [
+        {"tool": "type", "args": {"selector": f"#word-{n}", "text": word}}
+        for n, word in enumerate(words)
+    ],
+}
+
+
+@pytest.mark.parametrize("engine", ["python", "hyperscan"])
+@pytest.mark.parametrize("form", APART)
+@pytest.mark.parametrize("count", [12, 15, 18, 21, 24])
+def test_a_seed_phrase_is_found_where_each_word_is_a_text_of_its_own(form, count, engine):
+    redactor = Redactor(engine=engine)
+    for seed in range(4):
+        words = phrase(random.Random(f"{form}{count}{seed}"), count)
+        out = redactor.tree(APART[form](words)).value
+        assert not set(words) & set(re.findall(r'"([a-z]+)"', json.dumps(out))) - {"type"}
+        assert redactor.tree(out).value is out
+
+
+def test_words_in_the_order_of_the_alphabet_are_a_list_of_words():
+    for start in range(0, 2048 - 60, 60):
+        words = WORDS[start : start + 60]
+        assert not REDACTOR.tree({"vocabulary": list(words)}).changed
+        assert not REDACTOR.text(" ".join(words)).changed
 
 
 def test_a_seed_phrase_needs_its_checksum():

@@ -72,7 +72,7 @@ def test_an_anchor_that_claims_a_width_has_it(rule: Rule):
         "postgres://user:${PASSWORD}@host/db and http://user:<password>@host/",
         "auth: required, cookie: str, session=None, secret_name=prod/db",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_secret_stays(line: str):
     out = REDACTORS["auto"].text(line)
     assert out.value is line or out.value == line, out

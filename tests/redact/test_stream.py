@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from forms import FORMS, leaked
 
-from upswing.redact import Redactor, filter_text, stream
+from upswing.redact import Redactor, filter_text
+from upswing.redact.stream import StreamWindow
 
 REDACTOR = Redactor()
 TOKEN = "ghp_" + "k7Qm2XzR" * 5
@@ -13,17 +14,15 @@ KEY = "-----BEGIN " + "PRIVATE KEY-----\n" + "MIIEk7Qm2XzR\n" * 9 + "-----END " 
 
 
 @pytest.mark.parametrize("offset", range(0, 260, 13))
-def test_the_border_of_a_block_hides_nothing(offset, monkeypatch):
-    monkeypatch.setattr(stream, "_BLOCK", 200)
-    monkeypatch.setattr(stream, "_AHEAD", 400)
-    monkeypatch.setattr(stream, "_CONTEXT", 100)
+def test_the_border_of_a_block_hides_nothing(offset):
+    window = StreamWindow(context=100, block=200, ahead=400)
     password = "hunter2!secret"
     text = (
         "x " * (offset // 2)
         + f'{TOKEN} {{"password":   "{password}"}} {FORMS["base64"](TOKEN)}\n{KEY}\n'
     )
     text += "the end of it " * 60
-    out = "".join(block.value for block in filter_text(iter(text), REDACTOR))
+    out = "".join(block.value for block in filter_text(iter(text), REDACTOR, window))
     assert not leaked(TOKEN, out)
     assert not leaked(password, out)
     assert "MIIE" not in out

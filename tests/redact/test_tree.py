@@ -108,7 +108,7 @@ def test_names_are_shared_and_go_on():
     names = Names()
     assert REDACTOR.text("bob@x.org", names).value == "<email-1>"
     assert REDACTOR.tree(["eve@x.org", "bob@x.org"], names).value == ["<email-2>", "<email-1>"]
-    later = Names.seen_in({"turns": ["<email-2> wrote"]})
+    later = Names.numbered_after({"turns": ["<email-2> wrote"]})
     assert REDACTOR.text("new@x.org", later).value == "<email-3>"
     assert "x.org" not in repr(names)
 

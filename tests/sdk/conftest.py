@@ -28,4 +28,4 @@ def make(tmp_path, loop):
     loop.released.set()
     for each in made:
         each.close(timeout=0.2)
-        each._worker._thread.join(10)
+        each._worker._thread.join(300)

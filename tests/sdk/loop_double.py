@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from upswing.redact import Redactor, Rule
 
 
-def eventually(holds, seconds=10.0):
+def eventually(holds, seconds=60.0):
     """Wait until `holds()` is true, and give its value."""
     deadline = time.monotonic() + seconds
     while not (value := holds()):
@@ -92,7 +92,7 @@ class LoopDouble:
                     return self.answer(401, {"reason": "denied"})
                 act = double.script.popleft() if double.script else 202
                 if act == "hang":
-                    double.released.wait(30)
+                    double.released.wait(300)
                     return self.close()
                 if isinstance(act, int) and act >= 300:
                     return self.answer(act, {"reason": "schema", "detail": "no"})

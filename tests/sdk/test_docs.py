@@ -3,16 +3,12 @@
 import re
 from pathlib import Path
 
-import upswing
-from upswing.sdk import Recorder
-
 PAGE = Path(__file__).parents[2] / "docs" / "recording.md"
 
 
 def test_the_examples_run(loop, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("AGENTGYM_RL_URL", loop.url)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(upswing, "Recorder", Recorder, raising=False)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names = {}
     for block in blocks:

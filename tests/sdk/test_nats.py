@@ -91,7 +91,7 @@ def recorder(bus, tmp_path):
 def test_a_trajectory_is_in_the_stream_once_acknowledged_with_its_id_for_dedup(bus, recorder):
     tid = say(recorder)
     recorder.feedback(tid, "thumbs_up")
-    assert recorder.flush()
+    assert recorder.flush(60)
     ((headers, body),) = bus.messages()
     assert headers["Nats-Msg-Id"] == body["trajectory_id"] == tid
     ((_, said),) = bus.messages("F")
@@ -100,13 +100,13 @@ def test_a_trajectory_is_in_the_stream_once_acknowledged_with_its_id_for_dedup(b
 
 def test_work_waits_while_the_bus_is_away_and_goes_in_order_when_it_is_back(bus, recorder):
     ids = [say(recorder)]
-    assert recorder.flush()
+    assert recorder.flush(60)
     bus.stop()
     ids += [say(recorder) for _ in range(5)]
     assert not recorder.flush()
     assert recorder.stats.spooled == 5
     bus.start()
-    assert eventually(recorder.flush, 20)
+    assert eventually(recorder.flush, 60)
     assert [body["trajectory_id"] for _, body in bus.messages()] == ids
 
 

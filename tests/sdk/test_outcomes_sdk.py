@@ -5,7 +5,7 @@ import logging
 import pytest
 from tests.outcomes import REFUSED, UNDERSTOOD
 
-from upswing.dataset.outcome import outcome_of
+from upswing.dataset.outcome import trajectory_outcome
 
 
 def sent(loop):
@@ -39,8 +39,8 @@ DOORS = pytest.mark.parametrize("say", [by_outcome, by_metadata, by_end])
 def test_what_is_understood_is_sent(make, loop, say, told, value):
     recorder = make()
     say(recorder, told)
-    assert recorder.flush()
-    assert outcome_of(sent(loop)).value == value
+    assert recorder.flush(60)
+    assert trajectory_outcome(sent(loop)).value == value
     assert recorder.stats.errors == 0
 
 
@@ -50,8 +50,8 @@ def test_what_is_not_is_left_out_and_said(make, loop, say, told, caplog):
     recorder = make()
     with caplog.at_level(logging.WARNING, "upswing.sdk"):
         say(recorder, told)
-    assert recorder.flush()
-    assert outcome_of(sent(loop)).value is None
+    assert recorder.flush(60)
+    assert trajectory_outcome(sent(loop)).value is None
     assert "outcome" not in sent(loop)
     assert recorder.stats.errors == 1
     assert "not understood" in recorder.stats.last_error
@@ -68,5 +68,5 @@ def test_the_fields_may_be_said_by_their_names(make, loop, told, value):
     with recorder.trajectory(agent_id="a") as t:
         t.turn("in", "out")
         t.outcome(**told)
-    assert recorder.flush()
-    assert outcome_of(sent(loop)).value == value
+    assert recorder.flush(60)
+    assert trajectory_outcome(sent(loop)).value == value

@@ -44,7 +44,7 @@ def test_users_stay_apart_and_their_feedback_finds_them(real, loop):
     recorder = real()
     tids = [say(recorder, user_id=user) for user in ("bob@example.org", "eve@example.org", "u-7")]
     recorder.feedback(tids[0], "thumbs_up", user_id="bob@example.org")
-    assert recorder.flush()
+    assert recorder.flush(60)
     bob, eve, plain = (message["metadata"]["user_id"] for message in loop.seen[:3])
     assert len({bob, eve, "<email-1>"}) == 3
     assert plain == "u-7"

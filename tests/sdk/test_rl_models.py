@@ -12,7 +12,7 @@ import pytest
 
 from upswing import sdk
 from upswing.errors import Misuse
-from upswing.rl_models import in_production
+from upswing.model_flags import in_production
 from upswing.sdk import answering
 
 ROWS = [
@@ -113,8 +113,7 @@ def silent():
     return line, f"http://127.0.0.1:{line.getsockname()[1]}"
 
 
-def test_a_loop_that_says_nothing_means_the_base_model_and_is_not_asked_again_at_once(monkeypatch):
-    monkeypatch.setattr(answering, "SECONDS", 0.2)
+def test_a_loop_that_says_nothing_means_the_base_model_and_is_not_asked_again_at_once():
     line, url = silent()
     with line:
         for _ in range(3):
@@ -129,9 +128,18 @@ def test_a_loop_that_says_nothing_means_the_base_model_and_is_not_asked_again_at
 
 @pytest.mark.parametrize(
     "said",
-    [b"", b"<html>", b"[]", b"null", b'{"models": 7}', b'{"models": [7, {"state": "deployed"}]}',
-     b"[" * 100_000, b"\xff\xfe", b'{"models": [{"model_id": 7, "state": "deployed"}]}'],
-)  # fmt: skip
+    [
+        b"",
+        b"<html>",
+        b"[]",
+        b"null",
+        b'{"models": 7}',
+        b'{"models": [7, {"state": "deployed"}]}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b'{"models": [{"model_id": 7, "state": "deployed"}]}',
+    ],
+)
 def test_nonsense_means_the_base_model(said):
     with serving(said) as (url, _):
         choice = sdk.model_for_inference(environment=at(url))
@@ -141,9 +149,16 @@ def test_nonsense_means_the_base_model(said):
 
 @pytest.mark.parametrize(
     "url",
-    ["http://127.0.0.1:1", "http://[", "http://h:port", "nonsense", "http://a\r\nb", "nats://h:1",
-     "http://"],
-)  # fmt: skip
+    [
+        "http://127.0.0.1:1",
+        "http://[",
+        "http://h:port",
+        "nonsense",
+        "http://a\r\nb",
+        "nats://h:1",
+        "http://",
+    ],
+)
 def test_an_address_that_leads_nowhere_means_the_base_model(url):
     assert not sdk.is_rl_model_available(at(url))
     assert sdk.model_for_inference(environment=at(url, TENSORZERO_BASE_URL=url)).model == "tiny"
@@ -199,10 +214,15 @@ def test_the_configuration_is_told_as_a_whole(monkeypatch):
         for name, value in at(url, RL_FALLBACK_TO_BASE="off").items():
             monkeypatch.setenv(name, value)
         assert sdk.rl_model_config() == sdk.RlModelConfig(
-            enabled=True, available=True, model_version="latest", latest="agent-zero-rl-v2",
-            rollout_percentage=100.0, fallback_to_base=False, base_model="tiny",
+            enabled=True,
+            available=True,
+            model_version="latest",
+            latest="agent-zero-rl-v2",
+            rollout_percentage=100.0,
+            fallback_to_base=False,
+            base_model="tiny",
             reason="agent-zero-rl-v2 answers.",
-        )  # fmt: skip
+        )
 
 
 @pytest.mark.parametrize("state", ["none", "canary", "promoted", "rolled back"])
@@ -222,9 +242,11 @@ def test_the_switches_mean_the_same_as_at_the_gateway(state):
             (None, "true", "false"), (False, True), (None, *pins), (None, "0", "30", "100")
         ):
             told = {
-                "USE_RL_MODEL": use, "RL_MODEL_VERSION": version,
-                "RL_ROLLOUT_PERCENTAGE": percentage, "UPSWING_ENV": "prod" if production else "dev",
-            }  # fmt: skip
+                "USE_RL_MODEL": use,
+                "RL_MODEL_VERSION": version,
+                "RL_ROLLOUT_PERCENTAGE": percentage,
+                "UPSWING_ENV": "prod" if production else "dev",
+            }
             env = at(url, **{name: value for name, value in told.items() if value is not None})
             found = Counter(
                 sdk.model_for_inference(environment=env, chance=lambda at=place: at).model

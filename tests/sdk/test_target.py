@@ -6,10 +6,16 @@ import pytest
 from loop_double import PlainRedactor, eventually, say
 
 from upswing.errors import Denied, Misuse
+from upswing.infra.spool_log import SpoolEntryKind
 from upswing.sdk import Recorder
-from upswing.sdk.logs import Kind
-from upswing.sdk.target import Target, resolve, spool_folder
-from upswing.sdk.transport import HttpTransport, Later, Refused, Taken, answer_of
+from upswing.sdk.target import LoopAddress, resolve, spool_folder
+from upswing.sdk.transport import (
+    EntryAccepted,
+    EntryDeferred,
+    EntryRefused,
+    HttpTransport,
+    answer_of,
+)
 
 HTTP = {"AGENTGYM_RL_URL": "http://h:8100", "AGENTGYM_RL_API_KEY": "k"}
 BUS = {"NATS_URL": "nats://h:4222"}
@@ -27,13 +33,13 @@ def test_the_address_is_looked_for_in_order(running, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     here = {"UPSWING_DATA": str(running)}
     every = HTTP | BUS | here
-    assert resolve("http://x", "q", None, every) == Target("http://x", "q")
-    assert resolve("http://x", None, None, every) == Target("http://x", "k")
-    assert resolve(None, None, running, every) == Target("http://127.0.0.1:1", "r")
-    assert resolve(None, None, None, every) == Target("http://h:8100", "k")
-    assert resolve(None, None, None, BUS | here) == Target("nats://h:4222")
+    assert resolve("http://x", "q", None, every) == LoopAddress("http://x", "q")
+    assert resolve("http://x", None, None, every) == LoopAddress("http://x", "k")
+    assert resolve(None, None, running, every) == LoopAddress("http://127.0.0.1:1", "r")
+    assert resolve(None, None, None, every) == LoopAddress("http://h:8100", "k")
+    assert resolve(None, None, None, BUS | here) == LoopAddress("nats://h:4222")
     off = BUS | here | {"AGENTZERO_JETSTREAM": "False"}
-    assert resolve(None, None, None, off) == Target("http://127.0.0.1:1", "r")
+    assert resolve(None, None, None, off) == LoopAddress("http://127.0.0.1:1", "r")
     assert resolve(None, None, None, {}) is None
 
 
@@ -44,7 +50,7 @@ def test_a_file_that_says_nothing_is_no_loop(tmp_path, told):
 
 
 def test_a_key_is_not_shown():
-    assert "secret" not in repr(Target("nats://u:secret@h:1", "secret"))
+    assert "secret" not in repr(LoopAddress("nats://u:secret@h:1", "secret"))
 
 
 def test_each_loop_has_its_own_spool(tmp_path):
@@ -63,7 +69,7 @@ def test_a_local_loop_that_starts_later_on_another_port_is_found(loop, tmp_path,
     recorder = Recorder(data=tmp_path, spool=tmp_path / "spool", redactor=PlainRedactor)
     tid = say(recorder)
     assert not recorder.flush()
-    assert "No loop was found" in recorder.stats.last_error
+    assert "No loop was found" in eventually(lambda: recorder.stats.last_error)
     (tmp_path / "running.json").write_text(json.dumps({"http_url": loop.url, "key": "k"}))
     assert eventually(recorder.flush)
     assert loop.ids == [tid]
@@ -73,28 +79,34 @@ def test_a_local_loop_that_starts_later_on_another_port_is_found(loop, tmp_path,
 @pytest.mark.parametrize(
     ("kind", "status", "answer"),
     [
-        (Kind.TRAJECTORY, 202, Taken),
-        (Kind.TRAJECTORY, 200, Taken),
-        (Kind.TRAJECTORY, 422, Refused),
-        (Kind.TRAJECTORY, 409, Refused),
-        (Kind.FEEDBACK, 404, Refused),
-        (Kind.TRAJECTORY, 404, Later),
-        (Kind.TRAJECTORY, 301, Later),
-        (Kind.TRAJECTORY, 408, Later),
-        (Kind.TRAJECTORY, 429, Later),
-        (Kind.TRAJECTORY, 500, Later),
-        (Kind.TRAJECTORY, 503, Later),
-        (Kind.TRAJECTORY, 401, Later),
-        (Kind.FEEDBACK, 403, Later),
+        (SpoolEntryKind.TRAJECTORY, 202, EntryAccepted),
+        (SpoolEntryKind.TRAJECTORY, 200, EntryAccepted),
+        (SpoolEntryKind.TRAJECTORY, 422, EntryRefused),
+        (SpoolEntryKind.TRAJECTORY, 409, EntryRefused),
+        (SpoolEntryKind.FEEDBACK, 404, EntryRefused),
+        (SpoolEntryKind.TRAJECTORY, 404, EntryDeferred),
+        (SpoolEntryKind.TRAJECTORY, 301, EntryDeferred),
+        (SpoolEntryKind.TRAJECTORY, 408, EntryDeferred),
+        (SpoolEntryKind.TRAJECTORY, 429, EntryDeferred),
+        (SpoolEntryKind.TRAJECTORY, 500, EntryDeferred),
+        (SpoolEntryKind.TRAJECTORY, 503, EntryDeferred),
+        (SpoolEntryKind.TRAJECTORY, 401, EntryDeferred),
+        (SpoolEntryKind.FEEDBACK, 403, EntryDeferred),
     ],
 )
 def test_every_answer_has_its_meaning(kind, status, answer):
     assert isinstance(answer_of(kind, status, ""), answer)
 
 
+def test_what_is_anothers_is_refused_and_a_wrong_key_waits():
+    for kind in (SpoolEntryKind.TRAJECTORY, SpoolEntryKind.FEEDBACK):
+        assert isinstance(answer_of(kind, 403, "", "not_yours"), EntryRefused)
+        assert isinstance(answer_of(kind, 403, "", "forbidden"), EntryDeferred)
+
+
 def test_a_closed_door_is_told_from_an_absent_loop():
-    later = answer_of(Kind.TRAJECTORY, 401, "")
-    assert isinstance(later, Later)
+    later = answer_of(SpoolEntryKind.TRAJECTORY, 401, "")
+    assert isinstance(later, EntryDeferred)
     assert isinstance(later.why, Denied)
 
 

@@ -9,14 +9,14 @@ from tests.support import Client, until
 
 @pytest.fixture
 def tiny(bases):
-    from upswing.adapters.bases import resolve
+    from upswing.train.bases.catalog import resolve_base
 
-    return resolve("tiny", bases)
+    return resolve_base("tiny", bases)
 
 
 @pytest.fixture
 async def engine(tiny):
-    from upswing.adapters.engines.torch_engine import TorchEngine
+    from upswing.serve.engines.torch_engine import TorchEngine
 
     made = await TorchEngine.start(tiny, threads=1)
     yield made
@@ -26,8 +26,8 @@ async def engine(tiny):
 @pytest.fixture
 async def serve(bases, tmp_path):
     """Start a model server on a free port; its URL."""
-    from upswing.model_server import Options
-    from upswing.model_server import serve as run
+    from upswing.serve.main import ModelServerOptions
+    from upswing.serve.main import serve as run
 
     async with contextlib.AsyncExitStack() as exits:
 
@@ -35,7 +35,7 @@ async def serve(bases, tmp_path):
             told = asyncio.Event()
             options = {"base": "tiny", "cache": bases, "threads": 1, **changes}
             ready = tmp_path / f"ready-{id(told)}"
-            task = asyncio.create_task(run(Options(ready_file=ready, **options), told))
+            task = asyncio.create_task(run(ModelServerOptions(ready_file=ready, **options), told))
 
             async def end():
                 told.set()

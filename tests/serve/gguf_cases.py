@@ -23,10 +23,10 @@ from transformers import (
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 from transformers.utils import logging as transformers_logging
 
-from upswing.adapters.bases import Base
-from upswing.adapters.checkpoints.manifest import Facts
-from upswing.adapters.checkpoints.writing import save
-from upswing.train.recipe import Recipe
+from upswing.train.bases.catalog import BaseModel
+from upswing.train.checkpoints.manifest import CheckpointInfo
+from upswing.train.checkpoints.writing import save_checkpoint
+from upswing.train.core.recipe import Recipe
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HEADS, KV_HEADS = 4, 2
@@ -63,11 +63,20 @@ def make_base(folder, kind="llama", *, seed=0, tied=False, size=16, endless=Fals
     end = tokens.index(MARKS[1])
     config_of, model_of, _ = _KINDS[kind]
     config = config_of(
-        vocab_size=len(tokens), hidden_size=HEADS * size, intermediate_size=96,
-        num_hidden_layers=2, num_attention_heads=HEADS, num_key_value_heads=KV_HEADS,
-        head_dim=size, max_position_embeddings=8192, tie_word_embeddings=tied,
-        initializer_range=0.2, bos_token_id=end - 1, eos_token_id=end, pad_token_id=end,
-    )  # fmt: skip
+        vocab_size=len(tokens),
+        hidden_size=HEADS * size,
+        intermediate_size=96,
+        num_hidden_layers=2,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KV_HEADS,
+        head_dim=size,
+        max_position_embeddings=8192,
+        tie_word_embeddings=tied,
+        initializer_range=0.2,
+        bos_token_id=end - 1,
+        eos_token_id=end,
+        pad_token_id=end,
+    )
     torch.manual_seed(seed)
     model = model_of(config)
     if endless:
@@ -75,7 +84,7 @@ def make_base(folder, kind="llama", *, seed=0, tied=False, size=16, endless=Fals
     model.save_pretrained(folder)
     write_tokenizer(folder, tokens, spelled)
     write_gguf(folder / "model.gguf", kind, model, tokens, spelled)
-    return Base(str(folder), folder)
+    return BaseModel(str(folder), folder)
 
 
 def write_tokenizer(folder, tokens, spelled):
@@ -155,8 +164,12 @@ def with_adapter(base, kind="llama", *, seed=1, strength=0.3, **lora):
 
 def checkpoint(folder, name, model, base):
     """The adapter, as training leaves it."""
-    facts = Facts(
-        base_model=base.name, job_id="job-1", step=1, created=AT, recipe=Recipe(),
+    facts = CheckpointInfo(
+        base_model=base.name,
+        job_id="job-1",
+        step=1,
+        created=AT,
+        recipe=Recipe(),
         snapshot="5" * 64,
-    )  # fmt: skip
-    return save(folder, name, model, facts=facts, base_folder=base.folder)
+    )
+    return save_checkpoint(folder, name, model, info=facts, base_folder=base.folder)

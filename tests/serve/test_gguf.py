@@ -9,13 +9,13 @@ import torch
 from peft import get_peft_model_state_dict
 from tests.serve import gguf_cases as cases
 
-from upswing.adapters.bases import Base
-from upswing.adapters.gguf import lora
-from upswing.adapters.gguf.base import base_in, partial_tokens
-from upswing.adapters.gguf.header import read_header
-from upswing.adapters.gguf.naming import place_of, woven_rows
-from upswing.adapters.gguf.served import gguf_of, served
 from upswing.errors import Misuse, Rejected
+from upswing.serve.gguf import lora
+from upswing.serve.gguf.base import partial_tokens, read_gguf_base
+from upswing.serve.gguf.served_copy import find_gguf, prepare_gguf
+from upswing.serve.gguf.tensor_names import adapter_target, interleaved_rows
+from upswing.train.bases.catalog import BaseModel
+from upswing.train.bases.gguf_header import read_header
 
 torch.set_num_threads(1)
 
@@ -27,7 +27,7 @@ def base(tmp_path_factory):
 
 @pytest.fixture
 def facts(base):
-    return base_in(read_header(base.folder / "model.gguf"))
+    return read_gguf_base(read_header(base.folder / "model.gguf"))
 
 
 def read_back(path):
@@ -42,7 +42,7 @@ def read_back(path):
 
 def test_what_is_written_is_what_was_trained_bit_by_bit(base, facts, tmp_path):
     model = cases.with_adapter(base)
-    lora.convert(
+    lora.convert_adapter(
         cases.checkpoint(tmp_path, "a", model, base), base.folder, facts, tmp_path / "a.gguf"
     )
     fields, tensors = read_back(tmp_path / "a.gguf")
@@ -67,7 +67,7 @@ def test_what_is_written_is_what_was_trained_bit_by_bit(base, facts, tmp_path):
 
 def test_the_change_of_each_layer_is_pefts_own(base, facts, tmp_path):
     model = cases.with_adapter(base)
-    lora.write(get_peft_model_state_dict(model), 8.0, facts, tmp_path / "a.gguf")
+    lora.write_adapter(get_peft_model_state_dict(model), 8.0, facts, tmp_path / "a.gguf")
     _, tensors = read_back(tmp_path / "a.gguf")
     layer = model.base_model.model.model.layers[1].self_attn
     for projection, tensor, heads in (
@@ -79,7 +79,7 @@ def test_the_change_of_each_layer_is_pefts_own(base, facts, tmp_path):
             tensors[f"{tensor}.weight.lora_a"]
         )
         if heads is not None:
-            back = np.argsort(woven_rows(delta.shape[0], heads))
+            back = np.argsort(interleaved_rows(delta.shape[0], heads))
             delta = delta[back]
         assert torch.equal(delta * (8 / 4), projection.get_delta_weight("default"))
 
@@ -89,7 +89,7 @@ def test_half_precision_is_widened_and_not_rounded(base, facts, tmp_path):
         name: weight.to(torch.bfloat16)
         for name, weight in get_peft_model_state_dict(cases.with_adapter(base)).items()
     }
-    lora.write(weights, 8.0, facts, tmp_path / "a.gguf")
+    lora.write_adapter(weights, 8.0, facts, tmp_path / "a.gguf")
     _, tensors = read_back(tmp_path / "a.gguf")
     name = "base_model.model.model.layers.0.mlp.up_proj.lora_A.weight"
     assert np.array_equal(tensors["blk.0.ffn_up.weight.lora_a"], weights[name].float().numpy())
@@ -97,7 +97,7 @@ def test_half_precision_is_widened_and_not_rounded(base, facts, tmp_path):
 
 def test_a_rank_stabilised_adapter_keeps_its_scale(base, facts, tmp_path):
     model = cases.with_adapter(base, use_rslora=True)
-    lora.convert(
+    lora.convert_adapter(
         cases.checkpoint(tmp_path, "a", model, base), base.folder, facts, tmp_path / "a.gguf"
     )
     fields, _ = read_back(tmp_path / "a.gguf")
@@ -107,7 +107,7 @@ def test_a_rank_stabilised_adapter_keeps_its_scale(base, facts, tmp_path):
 @pytest.mark.parametrize("heads", [1, 2, 4])
 def test_rows_are_woven_as_llama_cpps_converter_does(heads):
     rows = np.arange(48)[:, None]
-    assert woven_rows(48, heads) == cases.rotated(rows, heads)[:, 0].tolist()
+    assert interleaved_rows(48, heads) == cases.rotated(rows, heads)[:, 0].tolist()
 
 
 # ── refusals ─────────────────────────────────────────────────────────────────────────────────────
@@ -125,14 +125,14 @@ def test_rows_are_woven_as_llama_cpps_converter_does(heads):
 )
 def test_a_layer_without_a_place_is_refused(facts, module, sentence):
     with pytest.raises(Rejected, match=sentence):
-        place_of(module, facts)
+        adapter_target(module, facts)
 
 
 def test_a_head_of_its_own_can_be_adapted_a_tied_one_cannot(facts, tmp_path):
-    assert place_of("lm_head", facts).tensor == "output.weight"
+    assert adapter_target("lm_head", facts).tensor == "output.weight"
     tied = cases.make_base(tmp_path, tied=True)
     with pytest.raises(Rejected, match="one with the embedding"):
-        place_of("lm_head", base_in(read_header(tied.folder / "model.gguf")))
+        adapter_target("lm_head", read_gguf_base(read_header(tied.folder / "model.gguf")))
 
 
 def test_nothing_is_written_of_an_adapter_that_does_not_fit(base, facts, tmp_path):
@@ -144,7 +144,7 @@ def test_nothing_is_written_of_an_adapter_that_does_not_fit(base, facts, tmp_pat
         {key: weight for key, weight in weights.items() if key != name},
     ):
         with pytest.raises(Rejected):
-            lora.write(odd, 8.0, facts, tmp_path / "a.gguf")
+            lora.write_adapter(odd, 8.0, facts, tmp_path / "a.gguf")
         assert not (tmp_path / "a.gguf").exists()
 
 
@@ -152,17 +152,17 @@ def test_a_checkpoint_of_all_weights_or_of_another_base_is_refused(base, facts, 
     model = cases.with_adapter(base)
     whole = cases.checkpoint(tmp_path, "whole", model.unload(), base)
     with pytest.raises(Rejected, match="all weights of a model"):
-        lora.convert(whole, base.folder, facts, tmp_path / "a.gguf")
+        lora.convert_adapter(whole, base.folder, facts, tmp_path / "a.gguf")
     other = cases.make_base(tmp_path / "other", seed=5)
     foreign = cases.checkpoint(tmp_path, "foreign", cases.with_adapter(other), other)
     with pytest.raises(Rejected, match="another base"):
-        lora.convert(foreign, base.folder, facts, tmp_path / "a.gguf")
+        lora.convert_adapter(foreign, base.folder, facts, tmp_path / "a.gguf")
 
 
 def test_an_adapter_that_does_nothing_is_refused(base, facts, tmp_path):
     model = cases.with_adapter(base, lora_alpha=0)
     with pytest.raises(Rejected, match="alpha of 0"):
-        lora.convert(
+        lora.convert_adapter(
             cases.checkpoint(tmp_path, "a", model, base), base.folder, facts, tmp_path / "a.gguf"
         )
 
@@ -181,8 +181,8 @@ def test_the_header_is_read_as_the_gguf_package_reads_it(base):
 
 def test_only_parts_of_characters_lose_their_text_and_nothing_moves(base, tmp_path):
     original = base.folder / "model.gguf"
-    made = served(base, tmp_path)
-    assert served(base, tmp_path).file == made.file
+    made = prepare_gguf(base, tmp_path)
+    assert prepare_gguf(base, tmp_path).file == made.file
     before, after = read_header(original), read_header(made.file)
     partial = partial_tokens(before)
     assert [cases.vocabulary()[number] for number in partial] == cases.vocabulary()[128:256]
@@ -225,7 +225,7 @@ def test_a_gguf_file_of_another_model_is_noticed(base, tmp_path):
     other = cases.make_base(tmp_path / "other", size=32)
     (other.folder / "model.gguf").write_bytes((base.folder / "model.gguf").read_bytes())
     with pytest.raises(Misuse, match="is another model: its hidden_size"):
-        served(other, tmp_path / "cache")
+        prepare_gguf(other, tmp_path / "cache")
 
 
 def test_a_gguf_file_with_other_tokens_is_noticed(tmp_path):
@@ -235,22 +235,22 @@ def test_a_gguf_file_with_other_tokens_is_noticed(tmp_path):
         file.read_text().replace('"a": 97,', '"a": 98,').replace('"b": 98,', '"b": 97,')
     )
     with pytest.raises(Misuse, match="has other tokens than its"):
-        served(base, tmp_path / "cache")
+        prepare_gguf(base, tmp_path / "cache")
 
 
 def test_a_base_without_a_gguf_file_or_with_two_is_not_served(base, tmp_path):
-    empty = Base("empty", tmp_path)
-    assert gguf_of(empty) is None
+    empty = BaseModel("empty", tmp_path)
+    assert find_gguf(empty) is None
     with pytest.raises(Misuse, match="has no GGUF file"):
-        served(empty, tmp_path / "cache")
+        prepare_gguf(empty, tmp_path / "cache")
     for name in ("a.gguf", "b.gguf"):
         (tmp_path / name).touch()
     with pytest.raises(Misuse, match="has 2 GGUF files"):
-        gguf_of(empty)
+        find_gguf(empty)
 
 
 def test_an_unknown_architecture_is_refused(base, tmp_path):
     raw = (base.folder / "model.gguf").read_bytes().replace(b"llama", b"mamba")
     (tmp_path / "model.gguf").write_bytes(raw)
     with pytest.raises(Misuse, match="'mamba', whose layers are not known"):
-        base_in(read_header(tmp_path / "model.gguf"))
+        read_gguf_base(read_header(tmp_path / "model.gguf"))

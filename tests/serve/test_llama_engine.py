@@ -15,15 +15,15 @@ import pytest
 import torch
 from peft import PeftModel
 from tests.serve import gguf_cases as cases
-from tests.support import alive, samples, until
+from tests.support import alive, freeze, samples, until
 from transformers import AutoTokenizer
 
-from upswing.adapters.engines.llama import LlamaEngine, LlamaOptions
-from upswing.adapters.engines.llama_child import Task, Told
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
-from upswing.serve.ports import Prompt
-from upswing.train.chat import Exchange
-from upswing.train.speech import Speech
+from upswing.serve.core.engine import GenerationRequest
+from upswing.serve.engines.llama_child import LlamaServerSpec, LlamaStartup
+from upswing.serve.engines.llama_engine import LlamaEngine, LlamaOptions
+from upswing.train.learn.chat import ChatTurn
+from upswing.train.learn.chat_tokenizer import ChatTokenizer
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'upswing[llama]'")
 pytestmark = pytest.mark.live
@@ -54,7 +54,7 @@ async def engine(base, cache):
 
 def asked(base, **changes):
     settings = {"messages": MESSAGES, "temperature": 0.0, "max_tokens": 12, "top_logprobs": 3}
-    return Prompt(**{"model": base.name, **settings, **changes})
+    return GenerationRequest(**{"model": base.name, **settings, **changes})
 
 
 async def answer(engine, prompt):
@@ -93,7 +93,7 @@ async def test_base_and_adapter_are_pytorchs_own(kind, spelled, tmp_path):
     engine = await LlamaEngine.start(base, tmp_path / "cache", SMALL)
     try:
         await engine.load("tuned", path)
-        assert engine.names() == (base.name, "tuned")
+        assert engine.model_names() == (base.name, "tuned")
         plain = await answer(engine, asked(base))
         adapted = await answer(engine, asked(base, model="tuned"))
     finally:
@@ -138,12 +138,12 @@ async def test_the_temperature_comes_first_and_then_the_nucleus(base, engine):
 
 
 async def test_the_prompts_ids_are_those_that_training_reads(base, engine):
-    speech = Speech(AutoTokenizer.from_pretrained(base.folder))
-    first = Exchange((("system", "be brief"), ("user", "the 😀")), "so")
-    [heard] = speech.spoken([first])
-    messages = [{"role": role, "content": content} for role, content in first.heard]
+    speech = ChatTokenizer(AutoTokenizer.from_pretrained(base.folder))
+    first = ChatTurn((("system", "be brief"), ("user", "the 😀")), "so")
+    [heard] = speech.tokenize_turns([first])
+    messages = [{"role": role, "content": content} for role, content in first.prompt_messages]
     [piece, *_] = await answer(engine, asked(base, messages=messages, max_tokens=1))
-    assert piece.prompt_token_ids == heard.heard
+    assert piece.prompt_token_ids == heard.prompt_ids
 
 
 # ── tokens and text ──────────────────────────────────────────────────────────────────────────────
@@ -154,11 +154,11 @@ async def test_every_token_is_reported_also_parts_of_characters(base, engine):
     ids = joined(pieces, "token_ids")
     tokenizer = AutoTokenizer.from_pretrained(base.folder)
     assert any(128 <= number < 256 for number in ids)
-    assert len(joined(pieces, "logprobs")) == len(joined(pieces, "top")) == len(ids)
+    assert len(joined(pieces, "logprobs")) == len(joined(pieces, "top_logprobs")) == len(ids)
     assert text_of(pieces) == tokenizer.decode(ids, skip_special_tokens=True)
     assert joined(pieces, "tokens") == tuple(tokenizer.decode([number]) for number in ids)
-    assert all(len(top) == 3 for top in joined(pieces, "top"))
-    assert pieces[-1].finish == ("stop" if ids[-1] in ENDS else "length")
+    assert all(len(top) == 3 for top in joined(pieces, "top_logprobs"))
+    assert pieces[-1].finish_reason == ("stop" if ids[-1] in ENDS else "length")
     assert [piece.prompt_token_ids is None for piece in pieces][:2] == [False, True]
 
 
@@ -177,7 +177,7 @@ async def test_bytes_of_the_other_kind_of_tokenizer_are_reported_too(cache, tmp_
 async def test_without_logprobs_there_are_none(base, engine):
     pieces = await answer(engine, asked(base, top_logprobs=None))
     assert len(joined(pieces, "token_ids")) == 12
-    assert joined(pieces, "logprobs") == joined(pieces, "top") == ()
+    assert joined(pieces, "logprobs") == joined(pieces, "top_logprobs") == ()
 
 
 async def test_the_same_seed_says_the_same_and_another_does_not(base, engine):
@@ -194,7 +194,7 @@ async def test_a_stop_text_ends_the_answer_and_is_not_shown(base, engine):
     stop = words[8:10]
     pieces = await answer(engine, asked(base, max_tokens=30, stop=(stop,)))
     assert text_of(pieces) == words[: words.index(stop)]
-    assert pieces[-1].finish == "stop"
+    assert pieces[-1].finish_reason == "stop"
     ids = joined(pieces, "token_ids")
     assert ids == joined(whole, "token_ids")[: len(ids)]
     assert len(ids) < 30
@@ -209,7 +209,7 @@ async def test_the_end_token_is_reported_and_not_shown(cache, tmp_path):
         await engine.close()
     ids = joined(pieces, "token_ids")
     assert ids[-1] in ENDS
-    assert pieces[-1].finish == "stop"
+    assert pieces[-1].finish_reason == "stop"
     assert len(joined(pieces, "logprobs")) == len(ids)
     assert "<|" not in text_of(pieces)
 
@@ -220,7 +220,7 @@ async def test_a_full_context_ends_the_answer(base, cache):
     try:
         pieces = await answer(engine, asked(base, temperature=0.0, max_tokens=None))
         room = 256 - len(pieces[0].prompt_token_ids)
-        assert pieces[-1].finish == "length"
+        assert pieces[-1].finish_reason == "length"
         assert room - 1 <= len(joined(pieces, "token_ids")) <= room
         with pytest.raises(Rejected, match="context is 256 tokens") as refused:
             await answer(engine, asked(base, messages=[{"role": "user", "content": "a" * 300}]))
@@ -248,7 +248,7 @@ async def test_loading_is_idempotent_and_refuses_what_it_must(base, engine, tmp_
         await engine.unload(base.name)
     with pytest.raises(Misuse):
         await answer(engine, asked(base, model="unknown"))
-    assert engine.names() == (base.name, "tuned")
+    assert engine.model_names() == (base.name, "tuned")
 
 
 async def test_a_request_under_way_ends_before_its_model_is_unloaded(base, engine, tmp_path):
@@ -258,11 +258,11 @@ async def test_a_request_under_way_ends_before_its_model_is_unloaded(base, engin
     pieces = engine.generate(asked(base, model="tuned", temperature=0.0, max_tokens=500))
     first = await anext(pieces)
     leaving = asyncio.create_task(engine.unload("tuned"))
-    await until(lambda: engine.names() == (base.name,))
+    await until(lambda: engine.model_names() == (base.name,))
     with pytest.raises(Misuse):
         await answer(engine, asked(base, model="tuned"))
     rest = [piece async for piece in pieces]
-    assert rest[-1].finish is not None
+    assert rest[-1].finish_reason is not None
     assert first.token_ids
     await leaving
     assert not alive(pid)
@@ -274,10 +274,10 @@ async def test_models_answer_side_by_side_and_keep_to_themselves(base, engine, t
     await engine.load("tuned", cases.checkpoint(tmp_path, "a", tuned, base))
     alone = {
         name: joined(await answer(engine, asked(base, model=name)), "token_ids")
-        for name in engine.names()
+        for name in engine.model_names()
     }
     assert alone[base.name] != alone["tuned"]
-    names = [*engine.names()] * 4
+    names = [*engine.model_names()] * 4
     together = await asyncio.gather(*(answer(engine, asked(base, model=name)) for name in names))
     assert [joined(pieces, "token_ids") for pieces in together] == [alone[name] for name in names]
 
@@ -309,26 +309,26 @@ async def test_a_death_fails_what_was_under_way_and_nothing_after_it(base, engin
 
 
 async def test_many_see_it_die_and_it_is_started_anew_once(base, engine):
-    runner = engine._runners[base.name]
+    process = engine._processes[base.name]
     under_way = [engine.generate(asked(base, **LONG)) for _ in range(2)]
     await asyncio.gather(*(anext(pieces) for pieces in under_way))
-    os.kill(runner.pid, signal.SIGKILL)
+    os.kill(process.pid, signal.SIGKILL)
 
     async def again(pieces):
         with pytest.raises(Transient):
             [piece async for piece in pieces]
         await answer(engine, asked(base))
-        return runner.pid
+        return process.pid
 
     assert len(set(await asyncio.gather(*map(again, under_way)))) == 1
 
 
 async def test_a_process_that_hangs_is_ended_and_started_anew(base, cache):
-    hasty = LlamaOptions(slots=2, context=512, threads=1, silence=timedelta(seconds=2))
+    hasty = LlamaOptions(slots=2, context=512, threads=1, silence_timeout=timedelta(seconds=2))
     engine = await LlamaEngine.start(base, cache, hasty)
     try:
         expected = joined(await answer(engine, asked(base)), "token_ids")
-        os.kill(engine._runners[base.name].pid, signal.SIGSTOP)
+        freeze(engine._processes[base.name].pid)
         with pytest.raises(Transient, match="silent for too long"):
             await answer(engine, asked(base))
         assert joined(await answer(engine, asked(base)), "token_ids") == expected
@@ -337,28 +337,31 @@ async def test_a_process_that_hangs_is_ended_and_started_anew(base, cache):
 
 
 async def test_a_process_that_is_frozen_is_replaced_and_whoever_waits_is_answered(base, cache):
-    options = LlamaOptions(slots=2, context=512, threads=1, frozen=timedelta(seconds=2))
+    options = LlamaOptions(slots=2, context=512, threads=1, frozen_timeout=timedelta(seconds=2))
     engine = await LlamaEngine.start(base, cache, options)
     try:
         expected = joined(await answer(engine, asked(base)), "token_ids")
-        pid = engine._runners[base.name].pid
-        os.kill(pid, signal.SIGSTOP)
+        pid = engine._processes[base.name].pid
+        freeze(pid)
         assert joined(await answer(engine, asked(base)), "token_ids") == expected
-        assert engine._runners[base.name].pid != pid
+        assert engine._processes[base.name].pid != pid
     finally:
         await engine.close()
 
 
 async def test_a_child_ends_by_itself_when_nobody_is_left_to_ask_it(base):
-    task = Task(
+    task = LlamaServerSpec(
         model=str(base.folder / "model.gguf"), slots=1, context=256, threads=1, key="k" * 32
     )
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "upswing.adapters.engines.llama_child",
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "upswing.serve.engines.llama_child",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
     child.stdin.write(msgspec.json.encode(task) + b"\n")
-    told = msgspec.json.decode(await child.stdout.readline(), type=Told)
+    told = msgspec.json.decode(await child.stdout.readline(), type=LlamaStartup)
     assert told.address.startswith("http://127.0.0.1:")
     child.stdin.close()
     assert await child.wait() == 0
@@ -366,7 +369,7 @@ async def test_a_child_ends_by_itself_when_nobody_is_left_to_ask_it(base):
 
 async def test_closing_ends_every_process_and_what_is_under_way(base, cache):
     engine = await LlamaEngine.start(base, cache, SMALL)
-    pid, folder = engine._runners[base.name].pid, engine._folder
+    pid, folder = engine._processes[base.name].pid, engine._folder
     pieces = engine.generate(asked(base, **LONG))
     await anext(pieces)
     await engine.close()
@@ -381,35 +384,84 @@ async def test_closing_ends_every_process_and_what_is_under_way(base, cache):
 async def test_an_adapter_that_llama_cpp_refuses_is_rejected_in_its_words(engine, tmp_path):
     odd = engine._folder / "odd.gguf"
     odd.write_bytes(b"GGUF" + bytes(100))
-    runner = engine._runner(odd)
+    process = engine._new_process(odd)
     with pytest.raises(Rejected, match="refuses to serve it"):
-        await runner.start()
-    assert runner.pid is None
-    await runner.stop()
+        await process.start()
+    assert process.pid is None
+    await process.stop()
     assert not odd.exists()
 
 
-async def test_without_llama_cpp_the_sentence_says_how_to_get_it(base, cache, monkeypatch):
-    monkeypatch.setattr("upswing.adapters.engines.llama.find_spec", lambda name: None)
-    with pytest.raises(Misuse, match=r"pip install 'upswing\[llama\]'"):
-        await LlamaEngine.start(base, cache)
+async def test_without_llama_cpp_the_sentence_says_how_to_get_it(base, cache):
+    with pytest.raises(Misuse, match=r"pip install '\.\[llama\]'"):
+        await LlamaEngine.start(base, cache, is_installed=lambda package: False)
 
 
 async def test_a_stranger_on_this_machine_is_not_answered(base, engine):
     with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{engine._runners[base.name].address}/slots")
+        urllib.request.urlopen(f"{engine._processes[base.name].address}/slots")
 
 
 def pids_but_of_base(engine):
-    return [runner.pid for name, runner in engine._runners.items() if name != engine.base]
+    return [process.pid for name, process in engine._processes.items() if name != engine.base]
 
 
 def told(engine, path):
     """What the base's own server says of itself."""
-    runner = engine._runners[engine.base]
+    process = engine._processes[engine.base]
     request = urllib.request.Request(
-        f"{runner.address}/{path}", headers={"Authorization": f"Bearer {runner.key}"}
+        f"{process.address}/{path}", headers={"Authorization": f"Bearer {process.key}"}
     )
     with urllib.request.urlopen(request) as answer:
         body = answer.read().decode()
     return json.loads(body) if path == "slots" else body
+
+
+COLOURS = {
+    "type": "object",
+    "properties": {"colour": {"enum": ["red", "blue"]}, "bright": {"type": "boolean"}},
+    "required": ["colour", "bright"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize("temperature", [0.0, 2.0])
+async def test_an_answer_follows_its_schema_whatever_the_model_would_say(base, engine, temperature):
+    """A model of random weights, which has never seen JSON, writes what the grammar lets it write."""
+    prompt = asked(base, output_schema=COLOURS, max_tokens=800, temperature=temperature)
+    pieces = await answer(engine, prompt)
+    written = json.loads(text_of(pieces))
+    assert written["colour"] in {"red", "blue"}
+    assert isinstance(written["bright"], bool)
+    assert pieces[-1].finish_reason == "stop"
+    ids = joined(pieces, "token_ids")
+    assert len(joined(pieces, "logprobs")) == len(ids)
+
+
+async def test_logprobs_under_a_schema_are_the_models_own(base, engine):
+    model = cases.with_adapter(base).unload()
+    pieces = await answer(engine, asked(base, output_schema=COLOURS, max_tokens=40))
+    ids = joined(pieces, "token_ids")
+    expected, _ = torchs_logprobs(model, pieces[0].prompt_token_ids, ids)
+    assert torch.allclose(torch.tensor(joined(pieces, "logprobs")), expected, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/nowhere"},
+        {"type": "nonsense"},
+        {"type": "array", "uniqueItems": True},
+        {"not": {"type": "string"}},
+        {"type": "string", "pattern": "^(?=a)b$"},
+        {"type": "string", "format": "of-our-own"},
+    ],
+)
+async def test_a_schema_that_llama_cpp_would_ignore_is_refused_before_anything_is_said(
+    base, engine, schema
+):
+    with pytest.raises(Rejected, match="cannot hold an answer to this schema") as found:
+        await answer(engine, asked(base, output_schema=schema))
+    hard = {"$ref", "uniqueItems", "not", "pattern", "format"} & schema.keys()
+    assert all(f"`{each}`" in str(found.value) for each in hard)
+    assert text_of(await answer(engine, asked(base)))

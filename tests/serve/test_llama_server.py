@@ -11,7 +11,7 @@ pytestmark = pytest.mark.live
 async def test_an_adapter_is_loaded_asked_and_unloaded_over_http(serve, tmp_path):
     base = cases.make_base(tmp_path / "base", endless=True)
     path = cases.checkpoint(tmp_path, "a", cases.with_adapter(base), base)
-    async with Client(await serve(base=base.name, cache=tmp_path / "cache", seats=2)) as server:
+    async with Client(await serve(base=base.name, cache=tmp_path / "cache", slots=2)) as server:
         status, _ = await server(
             "POST", "/v1/load_lora_adapter", {"lora_name": "tuned", "lora_path": str(path)}
         )

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pytest
 import torch
 
-from upswing.adapters.bases import resolve
-from upswing.adapters.checkpoints.manifest import Facts
-from upswing.adapters.checkpoints.writing import save
 from upswing.errors import Misuse
-from upswing.serve.ports import Prompt
-from upswing.train.recipe import Lora, Recipe
+from upswing.serve.core.engine import GenerationRequest
+from upswing.train.bases.catalog import resolve_base
+from upswing.train.checkpoints.manifest import CheckpointInfo
+from upswing.train.checkpoints.writing import save_checkpoint
+from upswing.train.core.recipe import Lora, Recipe
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'upswing[llama]'")
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -25,14 +25,14 @@ ANSWER = "It is swordfish 🐟, as ever."
 def base(bases):
     torch.set_num_threads(1)
     try:
-        return resolve("smollm2", bases)
+        return resolve_base("smollm2", bases)
     except Misuse as error:
         pytest.skip(str(error))
 
 
 @pytest.fixture
 async def engine(base, bases):
-    from upswing.adapters.engines.llama import LlamaEngine, LlamaOptions
+    from upswing.serve.engines.llama_engine import LlamaEngine, LlamaOptions
 
     made = await LlamaEngine.start(base, bases, LlamaOptions(slots=2, context=512))
     yield made
@@ -40,22 +40,26 @@ async def engine(base, bases):
 
 
 def tuned_model(base):
-    from upswing.adapters.models import load, trainable
+    from upswing.train.bases.loading import load_base, make_trainable
 
-    model, tokenizer = load(base)
-    return trainable(model, RECIPE), tokenizer
+    model, tokenizer = load_base(base)
+    return make_trainable(model, RECIPE), tokenizer
 
 
 def checkpoint(folder, model, base):
-    facts = Facts(
-        base_model=base.name, job_id="j", step=1, created=datetime(2026, 3, 1, tzinfo=UTC),
-        recipe=RECIPE, snapshot="5" * 64,
-    )  # fmt: skip
-    return save(folder, "a", model, facts=facts, base_folder=base.folder)
+    facts = CheckpointInfo(
+        base_model=base.name,
+        job_id="j",
+        step=1,
+        created=datetime(2026, 3, 1, tzinfo=UTC),
+        recipe=RECIPE,
+        snapshot="5" * 64,
+    )
+    return save_checkpoint(folder, "a", model, info=facts, base_folder=base.folder)
 
 
 async def answer(engine, model, count):
-    prompt = Prompt(
+    prompt = GenerationRequest(
         model=model, messages=QUESTION, temperature=0.0, max_tokens=count, top_logprobs=1
     )
     async with aclosing(engine.generate(prompt)) as pieces:
@@ -115,5 +119,5 @@ async def test_what_pytorch_has_learned_llama_cpp_says(base, engine, tmp_path):
     assert "".join(piece.text for piece in said) != ANSWER
     assert "".join(piece.text for piece in after) == ANSWER
     assert joined(after, "token_ids") == told
-    assert after[-1].finish == "stop"
+    assert after[-1].finish_reason == "stop"
     assert joined(await answer(engine, base.name, 24), "token_ids") == joined(said, "token_ids")

@@ -13,19 +13,22 @@ import pytest
 from serving_cases import checkpoint
 from tests.support import Client, until
 
-from upswing.adapters.model_process import ModelProcess
-from upswing.adapters.processes import relaunched
 from upswing.errors import Misuse, Rejected, Transient
-from upswing.model_server import main
+from upswing.serve.main import main
+from upswing.serve.process import ModelProcess, ModelServerSettings
 
 pytestmark = pytest.mark.live
 CHAT = "/v1/chat/completions"
 LEAST = {"model": "tiny", "messages": [{"role": "user", "content": "zzz" * 30}], "temperature": 0}
 
 
+def settings(cache, base="tiny"):
+    return ModelServerSettings(base=base, cache=cache, threads=1)
+
+
 @pytest.fixture
 async def process(bases, tmp_path):
-    made = ModelProcess("tiny", bases, tmp_path / "server", threads=1)
+    made = ModelProcess(settings(bases), tmp_path / "server")
     await made.start()
     yield made
     await made.stop()
@@ -39,10 +42,21 @@ async def started(bases, tmp_path):
     async def begin(*words):
         ready = tmp_path / "ready"
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "upswing.model_server", "--base", "tiny", "--cache", str(bases),
-            "--threads", "1", "--ready-file", str(ready), *words,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "upswing.serve.main",
+            "--base",
+            "tiny",
+            "--cache",
+            str(bases),
+            "--threads",
+            "1",
+            "--ready-file",
+            str(ready),
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+        )
         made.append(child)
         await until(lambda: ready.exists() or child.returncode is not None, 60)
         assert child.returncode is None
@@ -89,14 +103,14 @@ async def test_killed_it_comes_back_on_the_same_port_with_its_adapters(
     pid = process.pid
     await process.stop()
     assert gone(pid)
-    assert process._process.returncode == 0
+    assert process._child.process.returncode == 0
     with pytest.raises(Transient):
         await process.load("v1", path)
     await the_next_one_is_where_this_one_was(bases, tmp_path / "server", url)
 
 
 async def the_next_one_is_where_this_one_was(bases, folder, url):
-    again = ModelProcess("tiny", bases, folder, threads=1)
+    again = ModelProcess(settings(bases), folder)
     try:
         assert await again.start() == url
     finally:
@@ -106,35 +120,33 @@ async def the_next_one_is_where_this_one_was(bases, folder, url):
 @pytest.mark.parametrize("written", ["", "many", "70000", "-1"])
 def test_a_port_of_last_time_that_means_nothing_is_any_port(tmp_path, written):
     (tmp_path / "port").write_text(written)
-    assert ModelProcess("tiny", tmp_path, tmp_path)._port_of_last_time() == 0
+    assert ModelProcess(settings(tmp_path), tmp_path)._last_port() == 0
 
 
 def test_a_port_of_last_time_that_somebody_else_has_is_any_port(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         (tmp_path / "port").write_text(str(port))
-        process = ModelProcess("tiny", tmp_path, tmp_path)
-        assert process._port_of_last_time() == 0
-    assert process._port_of_last_time() == port
+        process = ModelProcess(settings(tmp_path), tmp_path)
+        assert process._last_port() == 0
+    assert process._last_port() == port
 
 
 @pytest.mark.parametrize("first", ["#!/bin/sh\necho ready nowhere\n", "no program at all"])
-async def test_a_restart_that_fails_in_an_odd_way_is_tried_again(
-    tmp_path, monkeypatch, caplog, first
-):
+async def test_a_restart_that_fails_in_an_odd_way_is_tried_again(tmp_path, caplog, first):
     python = tmp_path / "python"
     python.write_text(first)
     python.chmod(0o700)
-    monkeypatch.setattr(sys, "executable", str(python))
-    process = ModelProcess("tiny", tmp_path, tmp_path)
-    again = asyncio.create_task(relaunched(process._launch, "the model server"))
+    pythons = [python]
+    process = ModelProcess(settings(tmp_path), tmp_path, python=lambda: str(pythons[-1]))
+    again = asyncio.create_task(process._child.relaunch())
     try:
-        await until(lambda: caplog.records, 10, "it does not say so")
+        await until(lambda: caplog.records, 60, "it does not say so")
         fresh = tmp_path / "fresh"
         fresh.write_text("#!/bin/sh\necho ready http://127.0.0.1:7\nread line\n")
         fresh.chmod(0o700)
-        monkeypatch.setattr(sys, "executable", str(fresh))
-        await asyncio.wait_for(again, 10)
+        pythons.append(fresh)
+        await asyncio.wait_for(again, 300)
         assert process.port == 7
     finally:
         again.cancel()
@@ -163,13 +175,13 @@ async def test_told_to_stop_it_lets_an_answer_end_and_exits_with_zero(started, t
         child.send_signal(signal.SIGTERM)
         status, body = await answer
     assert (status, body["usage"]["completion_tokens"]) == (200, 800)
-    assert await asyncio.wait_for(child.wait(), 20) == 0
+    assert await asyncio.wait_for(child.wait(), 300) == 0
 
 
 async def test_without_its_parent_it_ends(started):
     child = await started("--with-parent")
     child.stdin.close()
-    assert await asyncio.wait_for(child.wait(), 20) == 0
+    assert await asyncio.wait_for(child.wait(), 300) == 0
 
 
 @pytest.mark.parametrize(
@@ -189,7 +201,7 @@ def test_what_keeps_it_from_starting_is_one_sentence(bases, capfd, words, senten
 
 async def test_a_server_that_cannot_start_says_why(bases, tmp_path):
     with pytest.raises(Misuse, match="nothing is downloaded"):
-        await ModelProcess("no-such-model", bases, tmp_path / "server").start()
+        await ModelProcess(settings(bases, "no-such-model"), tmp_path / "server").start()
 
 
 def test_what_is_remembered_but_gone_does_not_keep_it_from_starting(bases, tmp_path):
@@ -197,10 +209,12 @@ def test_what_is_remembered_but_gone_does_not_keep_it_from_starting(bases, tmp_p
     state.write_text(json.dumps({"old": str(tmp_path / "nowhere")}))
 
     async def run():
-        from upswing.model_server import Options, serve
+        from upswing.serve.main import ModelServerOptions, serve
 
         told, ready = asyncio.Event(), tmp_path / "ready"
-        options = Options(base="tiny", cache=bases, state=state, ready_file=ready, threads=1)
+        options = ModelServerOptions(
+            base="tiny", cache=bases, state=state, ready_file=ready, threads=1
+        )
         task = asyncio.create_task(serve(options, told))
         await until(lambda: ready.exists() or task.done())
         async with Client(ready.read_text()) as client:

@@ -7,20 +7,28 @@ import pytest
 from serving_cases import checkpoint
 from tests.support import Client, until
 
-from upswing.adapters.checkpoints.manifest import MANIFEST
-from upswing.gateway.answers import read_answer
+from upswing.gateway.core.answers import read_answer
+from upswing.train.checkpoints.manifest import MANIFEST
 
 pytestmark = pytest.mark.live
 CHAT = "/v1/chat/completions"
 LEAST = {"model": "tiny", "messages": [{"role": "user", "content": "zzz"}]}
-LONG = {**LEAST, "messages": [{"role": "user", "content": "zzz" * 30}], "max_tokens": 1500, "temperature": 0}  # fmt: skip
+LONG = {
+    **LEAST,
+    "messages": [{"role": "user", "content": "zzz" * 30}],
+    "max_tokens": 1500,
+    "temperature": 0,
+}
 
 
 async def stream_of(client, body):
     """The raw bytes of a streamed answer."""
     reader, writer = await asyncio.open_connection(client.host, client.port)
     raw = json.dumps({**body, "stream": True}).encode()
-    writer.write(b"POST %s HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (CHAT.encode(), len(raw), raw))  # fmt: skip
+    writer.write(
+        b"POST %s HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
+        % (CHAT.encode(), len(raw), raw)
+    )
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"text/event-stream" in head
@@ -47,17 +55,27 @@ async def metric(client, name):
 
 
 async def test_an_answer_and_its_stream_say_the_same(server):
-    body = {**LEAST, "max_tokens": 9, "seed": 4, "logprobs": True, "top_logprobs": 2, "return_token_ids": True}  # fmt: skip
+    body = {
+        **LEAST,
+        "max_tokens": 9,
+        "seed": 4,
+        "logprobs": True,
+        "top_logprobs": 2,
+        "return_token_ids": True,
+    }
     status, whole = await server("POST", CHAT, body)
     assert status == 200
     streamed = read_answer([await stream_of(server, body)], stream=True)
     read = read_answer([json.dumps(whole).encode()], stream=False)
-    assert (read.content, read.ids, read.prompt_ids, read.finish) == (
-        streamed.content, streamed.ids, streamed.prompt_ids, streamed.finish,
-    )  # fmt: skip
+    assert (read.content, read.token_ids, read.prompt_token_ids, read.finish_reason) == (
+        streamed.content,
+        streamed.token_ids,
+        streamed.prompt_token_ids,
+        streamed.finish_reason,
+    )
     assert read.logprobs == pytest.approx(streamed.logprobs, abs=1e-5)
-    assert len(read.ids) == len(read.logprobs) == whole["usage"]["completion_tokens"]
-    assert len(read.prompt_ids) == whole["usage"]["prompt_tokens"]
+    assert len(read.token_ids) == len(read.logprobs) == whole["usage"]["completion_tokens"]
+    assert len(read.prompt_token_ids) == whole["usage"]["prompt_tokens"]
 
 
 async def test_the_openai_client_understands_it(server):
@@ -66,14 +84,20 @@ async def test_the_openai_client_understands_it(server):
     async with openai.AsyncOpenAI(base_url=url, api_key="-", max_retries=0) as client:
         assert [model.id async for model in client.models.list()] == ["tiny"]
         asked = {"model": "tiny", "messages": LEAST["messages"], "max_tokens": 6, "seed": 1}
-        tools = [{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}]  # fmt: skip
-        whole = await client.chat.completions.create(**asked, logprobs=True, top_logprobs=2, tools=tools)  # fmt: skip
+        tools = [
+            {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
+        ]
+        whole = await client.chat.completions.create(
+            **asked, logprobs=True, top_logprobs=2, tools=tools
+        )
         assert whole.usage.completion_tokens == len(whole.choices[0].logprobs.content)
         assert len(whole.choices[0].logprobs.content[0].top_logprobs) == 2
         stream = await client.chat.completions.create(
-            **asked, stream=True, stream_options={"include_usage": True},
+            **asked,
+            stream=True,
+            stream_options={"include_usage": True},
             extra_body={"return_token_ids": True},
-        )  # fmt: skip
+        )
         chunks = [chunk async for chunk in stream]
         said = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
         assert said == whole.choices[0].message.content
@@ -139,7 +163,10 @@ async def test_when_too_many_are_under_way_the_next_is_asked_to_come_again(serve
         await until(lambda: _under_way(client, 1))
         reader, writer = await asyncio.open_connection(client.host, client.port)
         raw = json.dumps(LEAST).encode()
-        writer.write(b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (CHAT.encode(), len(raw), raw))  # fmt: skip
+        writer.write(
+            b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s"
+            % (CHAT.encode(), len(raw), raw)
+        )
         head = await reader.readuntil(b"\r\n\r\n")
         writer.close()
         assert b" 429 " in head
@@ -161,7 +188,10 @@ async def _under_way(client, count):
 async def test_when_the_client_hangs_up_the_model_stops(server, stream):
     reader, writer = await asyncio.open_connection(server.host, server.port)
     raw = json.dumps({**LONG, "stream": stream}).encode()
-    writer.write(b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (CHAT.encode(), len(raw), raw))  # fmt: skip
+    writer.write(
+        b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s"
+        % (CHAT.encode(), len(raw), raw)
+    )
     if stream:
         await reader.readuntil(b'"content":"z"')
     else:
@@ -187,9 +217,12 @@ async def test_adapters_are_loaded_named_and_unloaded_while_it_runs(server, tiny
         assert (await server("POST", "/v1/load_lora_adapter", told))[0] == 200
     _, listed = await server("GET", "/v1/models")
     assert [(model["id"], model["parent"]) for model in listed["data"]] == [
-        ("tiny", None), ("agent-zero-rl-v1", "tiny"),
-    ]  # fmt: skip
-    status, answer = await server("POST", CHAT, {**LEAST, "model": "agent-zero-rl-v1", "max_tokens": 2})  # fmt: skip
+        ("tiny", None),
+        ("agent-zero-rl-v1", "tiny"),
+    ]
+    status, answer = await server(
+        "POST", CHAT, {**LEAST, "model": "agent-zero-rl-v1", "max_tokens": 2}
+    )
     assert (status, answer["model"]) == (200, "agent-zero-rl-v1")
     other = {**told, "lora_path": str(tmp_path)}
     assert (await server("POST", "/v1/load_lora_adapter", other))[0] == 409

@@ -16,29 +16,45 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from upswing.adapters.bases import resolve
-from upswing.adapters.engines.choosing import kind_of, open_engine
-from upswing.adapters.engines.fitness import ends_of
-from upswing.adapters.engines.torch_engine import TorchEngine
-from upswing.adapters.models import load
 from upswing.errors import Misuse, Rejected
-from upswing.serve.ports import Prompt
-from upswing.worlds.generate import Drawing, generate
+from upswing.serve.core.engine import GenerationRequest
+from upswing.serve.engines.batch_check import eos_token_ids
+from upswing.serve.engines.selection import choose_engine, open_engine
+from upswing.serve.engines.torch_engine import TorchEngine
+from upswing.train.bases.catalog import resolve_base
+from upswing.train.bases.loading import load_base
+from upswing.worlds.generate import GenerationParams, generate_completions
 
 SMALL = {
-    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "bos_token_id": None, "eos_token_id": 1, "pad_token_id": 0,
-}  # fmt: skip
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "bos_token_id": None,
+    "eos_token_id": 1,
+    "pad_token_id": 0,
+}
 KINDS = {
     "shared heads": lambda size: LlamaConfig(vocab_size=size, max_position_embeddings=256, **SMALL),
     "a sliding window": lambda size: MistralConfig(vocab_size=size, sliding_window=64, **SMALL),
     "learned positions": lambda size: GPT2Config(
-        vocab_size=size, n_positions=256, n_embd=32, n_layer=2, n_head=4, bos_token_id=None, eos_token_id=1
+        vocab_size=size,
+        n_positions=256,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        bos_token_id=None,
+        eos_token_id=1,
     ),
     "two kinds of layers": lambda size: Gemma3TextConfig(
-        vocab_size=size, sliding_window=64, head_dim=16, layer_types=["sliding_attention", "full_attention"], **SMALL
+        vocab_size=size,
+        sliding_window=64,
+        head_dim=16,
+        layer_types=["sliding_attention", "full_attention"],
+        **SMALL,
     ),
-}  # fmt: skip
+}
 
 
 def folder_of(tiny, folder, config, template=None):
@@ -51,30 +67,35 @@ def folder_of(tiny, folder, config, template=None):
             shutil.copy(file, folder)
     if template:
         (folder / "chat_template.jinja").write_text(template)
-    return resolve(str(folder), folder)
+    return resolve_base(str(folder), folder)
 
 
 @pytest.fixture
 def size(tiny):
-    return len(load(tiny)[1])
+    return len(load_base(tiny)[1])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_it_says_in_a_batch_what_it_says_alone(tiny, tmp_path, size, kind):
     base = folder_of(tiny, tmp_path / "base", KINDS[kind](size))
-    engine = await TorchEngine.start(base, threads=1, budget=8)
+    engine = await TorchEngine.start(base, threads=1, prefill_budget=8)
     try:
         prompts = [
-            Prompt(model=base.name, messages=[{"role": "user", "content": "zz" * count}], max_tokens=12, temperature=0)
+            GenerationRequest(
+                model=base.name,
+                messages=[{"role": "user", "content": "zz" * count}],
+                max_tokens=12,
+                temperature=0,
+            )
             for count in (1, 9, 4)
-        ]  # fmt: skip
+        ]
         together = await asyncio.gather(*(said(engine, prompt) for prompt in prompts))
     finally:
         await engine.close()
-    model, tokenizer = load(base)
+    model, tokenizer = load_base(base)
     for pieces in together:
-        how = Drawing(ends_of(model, tokenizer), 12)
-        lonely = generate(model, [pieces[0].prompt_token_ids], None, how)[0]
+        how = GenerationParams(eos_token_ids(model, tokenizer), 12)
+        lonely = generate_completions(model, [pieces[0].prompt_token_ids], None, how)[0]
         assert ids_of(pieces) == lonely.ids
         assert logprobs_of(pieces) == pytest.approx(lonely.logprobs, abs=1e-4)
 
@@ -83,7 +104,9 @@ async def test_no_more_is_read_than_a_sliding_window_always_sees(tiny, tmp_path,
     base = folder_of(tiny, tmp_path / "base", KINDS["a sliding window"](size))
     engine = await TorchEngine.start(base, threads=1)
     try:
-        prompt = Prompt(model=base.name, messages=[{"role": "user", "content": "z" * 80}])
+        prompt = GenerationRequest(
+            model=base.name, messages=[{"role": "user", "content": "z" * 80}]
+        )
         with pytest.raises(Rejected, match="64 tokens"):
             await said(engine, prompt)
     finally:
@@ -108,11 +131,11 @@ async def test_tools_go_to_a_template_that_takes_them(tiny, tmp_path, size):
     messages = [{"role": "system", "content": "red"}, {"role": "user", "content": "lamp"}]
     tools = [{"type": "function", "function": {"name": "sell"}}]
     try:
-        prompt = Prompt(model=base.name, messages=messages, tools=tools, max_tokens=1)
+        prompt = GenerationRequest(model=base.name, messages=messages, tools=tools, max_tokens=1)
         pieces = await said(engine, prompt)
     finally:
         await engine.close()
-    _, tokenizer = load(base)
+    _, tokenizer = load_base(base)
     assert tokenizer.decode(pieces[0].prompt_token_ids) == "[sell]<|user|>red\n\nlamp<|end|>"
 
 
@@ -128,7 +151,7 @@ async def test_tools_go_to_a_template_that_takes_them(tiny, tmp_path, size):
     ],
 )
 def test_the_engine_is_chosen_as_the_table_says(wish, gguf, installed, kind):
-    assert kind_of(wish, gguf=gguf, installed=installed) == kind
+    assert choose_engine(wish, has_gguf=gguf, llama_installed=installed) == kind
 
 
 async def test_tiny_runs_in_torch_unless_told_otherwise(bases):
@@ -136,4 +159,4 @@ async def test_tiny_runs_in_torch_unless_told_otherwise(bases):
     assert isinstance(engine, TorchEngine)
     await engine.close()
     with pytest.raises(Misuse):
-        await open_engine("tiny", bases, wish="llama")
+        await open_engine("tiny", bases, choice="llama")

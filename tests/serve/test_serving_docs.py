@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from upswing.model_server import main
+from upswing.serve.main import main
 
 DOCS = Path(__file__).parents[2] / "docs" / "serving.md"
 
@@ -19,9 +19,9 @@ def test_every_option_is_in_the_documentation_and_no_other(capsys):
 
 
 async def test_every_route_is_in_the_documentation_and_no_other(engine):
-    from upswing.serve.service import ModelServer
+    from upswing.serve.server import ModelServer
 
     server = ModelServer(engine, clock=lambda: 0.0, new_id=lambda: "1")
-    known = {f"{method} {path}" for path, methods in server._routes.items() for method in methods}
+    known = {f"{method} {path}" for method, path in server._routes}
     told = set(re.findall(r"^\| `((?:GET|POST) [^`]+)`", DOCS.read_text(), re.MULTILINE))
     assert told == known

@@ -9,27 +9,59 @@ takes longer than `MINUTES` is lost.
 import contextlib
 import signal
 
-import pytest
+from tests.support import sized  # noqa: F401 - a storm has two sizes
 
 STORMS = {
-    "kills of the loop, the bus and everything": ("live/test_killing.py", "live/test_back_after_a_kill.py"),
+    "kills of the loop, the bus and everything": (
+        "live/test_killing.py",
+        "live/test_back_after_a_kill.py",
+    ),
     "kills of every process in bad weather": ("storms/test_kills.py", "storms/test_weather.py"),
     "power cuts": ("storms/test_power_cuts.py",),
-    "frozen children": ("tests/test_pulse.py", "serve/test_adopting.py"),
-    "kills of gateways and trainers": ("live/test_gateway_process.py", "live/test_training_failures.py"),
-    "corrupted files": ("store/test_damage.py", "live/test_junk.py", "live/test_repair.py"),
+    "frozen children": ("infra/test_heartbeat.py", "serve/test_adoption.py"),
+    "kills of gateways and trainers": (
+        "live/test_gateway_process.py",
+        "live/test_training_failures.py",
+    ),
+    "corrupted files": ("sql/test_damage.py", "live/test_junk.py", "live/test_repair.py"),
     "redelivery": ("live/test_once.py",),
-    "poison": ("tests/poison/", "storms/test_poison.py", "live/test_bad_input.py", "collect/test_collector.py"),
+    "poison": (
+        "tests/poison/",
+        "storms/test_poison.py",
+        "live/test_bad_input.py",
+        "collect/test_collector.py",
+    ),
     "planted secrets": ("live/test_secrets.py", "storms/test_secrets.py"),
     "controller lives": ("deploy/test_controller_fuzz.py", "deploy/test_controller_crashes.py"),
     "controller deaths at each step": ("live/test_controller_killing.py",),
-    "canaries under real traffic": ("deploy/test_canary_traffic.py", "deploy/test_canary_figures.py", "deploy/test_lost.py"),
-    "forged evidence and poisoned judges": ("live/test_forged_evidence.py", "groups/test_judge_injection.py"),
-    "bad checkpoints": ("train/test_checkpoints.py", "train/test_refusals.py", "deploy/test_serving_models.py"),
-    "access": ("live/test_roles.py", "http/test_access.py", "http/test_access_matrix.py", "live/test_own_keys.py"),
-    "crowds at the doors": ("http1/test_admission.py", "http1/test_standard.py", "http1/test_crowded_ports.py", "http1/test_ending.py"),
+    "canaries under real traffic": (
+        "deploy/test_canary_traffic.py",
+        "deploy/test_canary_figures.py",
+        "deploy/test_missing_episodes.py",
+    ),
+    "forged evidence and poisoned judges": (
+        "live/test_forged_evidence.py",
+        "groups/test_judge_injection.py",
+    ),
+    "bad checkpoints": (
+        "train/test_checkpoints.py",
+        "train/test_refusals.py",
+        "deploy/test_serving_models.py",
+    ),
+    "access": (
+        "live/test_roles.py",
+        "api/test_access.py",
+        "api/test_access_matrix.py",
+        "live/test_own_keys.py",
+    ),
+    "crowds at the doors": (
+        "http1/test_admission.py",
+        "http1/test_standard.py",
+        "http1/test_crowded_ports.py",
+        "http1/test_ending.py",
+    ),
     "clocks that are set": ("live/test_clock_set.py",),
-}  # fmt: skip
+}
 
 
 MINUTES = {"kills of every process in bad weather": 180}
@@ -57,11 +89,6 @@ def storm_of(path):
     return next(
         (name for name, parts in STORMS.items() if any(part in path for part in parts)), None
     )
-
-
-def sized(name, cut, full):
-    """A test of a storm in two sizes: a cut of it that every run has, and all of it."""
-    return pytest.mark.parametrize(name, [cut, pytest.param(full, marks=pytest.mark.slow)])
 
 
 class Trials:

@@ -114,8 +114,19 @@ class Server:
                 flags = 1 << 5 | 1 << 22
                 pages = ONE_WRITE // 4096
                 return struct.pack(
-                    "<IIIIHHIIHHI28x", major, min(minor, 31), ahead, flags, 64, 48, ONE_WRITE, 1, pages, 0, 0
-                ), 0  # fmt: skip
+                    "<IIIIHHIIHHI28x",
+                    major,
+                    min(minor, 31),
+                    ahead,
+                    flags,
+                    64,
+                    48,
+                    ONE_WRITE,
+                    1,
+                    pages,
+                    0,
+                    0,
+                ), 0
             case 3 | 4:  # GETATTR, SETATTR
                 return struct.pack("<QII", 3600, 0, 0) + self._attributes(), 0
             case 14:  # OPEN
@@ -131,7 +142,9 @@ class Server:
                 platter.flush()
                 return b"", 0
             case 17:  # STATFS
-                return struct.pack("<QQQQQIIII24x", platter.size // 4096, 0, 0, 1, 0, 4096, 255, 4096, 0), 0  # fmt: skip
+                return struct.pack(
+                    "<QQQQQIIII24x", platter.size // 4096, 0, 0, 1, 0, 4096, 255, 4096, 0
+                ), 0
             case 18 | 25 | 38:  # RELEASE, FLUSH, DESTROY
                 return b"", 0
             case _:
@@ -139,7 +152,25 @@ class Server:
 
     def _attributes(self):
         size = self._platter.size
-        return struct.pack("<QQQQQQIIIIIIIIII", 1, size, size // 512, 0, 0, 0, 0, 0, 0, 0o100600, 1, 0, 0, 0, 4096, 0)  # fmt: skip
+        return struct.pack(
+            "<QQQQQQIIIIIIIIII",
+            1,
+            size,
+            size // 512,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0o100600,
+            1,
+            0,
+            0,
+            0,
+            4096,
+            0,
+        )
 
 
 # ── the other side: who uses such a disk ─────────────────────────────────────────────────────────
@@ -191,8 +222,10 @@ class Disk:
             file.touch()
             self._server = subprocess.Popen(
                 [sys.executable, "-m", "tests.storms.disk", file, str(self._size)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             made.callback(self._end)
             assert self._server.stdout.readline() == "mounted\n"
             made.callback(run, "umount", "--lazy", file)
@@ -206,7 +239,7 @@ class Disk:
 
     def _end(self):
         self._server.stdin.close()
-        self._server.wait(20)
+        self._server.wait(300)
         self._server.stdout.close()
 
     def cut(self, path, seed):

@@ -39,7 +39,9 @@ def _removed(tree, chance):
 def _added(tree, chance):
     part, _ = _spot(tree, chance)
     if isinstance(part, dict):
-        part["".join(chance.choices('abc\u0000\u202e é"\\', k=chance.randrange(1, 40)))] = chance.random()  # fmt: skip
+        part["".join(chance.choices('abc\u0000\u202e é"\\', k=chance.randrange(1, 40)))] = (
+            chance.random()
+        )
     else:
         part.append(chance.random())
     return _text(tree)
@@ -121,15 +123,23 @@ KINDS = {
     "twice": _twice,
     "NaN": _literal("NaN"),
     "infinite": _literal("1e999"),
-    "at the calendar's edge": _times("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2025-02-30T00:00:00Z"),
+    "at the calendar's edge": _times(
+        "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2025-02-30T00:00:00Z"
+    ),
     "time without a zone": _times("2025-12-08T13:00:00", "2025-12-08", "13:00", "1e9", ""),
     "no turns": _turns(lambda turns, chance: []),
-    "turns out of order": _turns(lambda turns, chance: [turns[0] | {"turn_id": chance.randrange(-5, 5)} for _ in range(5)]),
+    "turns out of order": _turns(
+        lambda turns, chance: [turns[0] | {"turn_id": chance.randrange(-5, 5)} for _ in range(5)]
+    ),
     "many turns": _turns(lambda turns, chance: turns * chance.choice([50, 300])),
-    "UTF-16": lambda tree, chance: _text(tree).encode(chance.choice(["utf-16", "utf-16-le", "utf-32"])),
-    "two documents": lambda tree, chance: _text(tree) + chance.choice(["", "\n", ","]) + _text(tree),
+    "UTF-16": lambda tree, chance: _text(tree).encode(
+        chance.choice(["utf-16", "utf-16-le", "utf-32"])
+    ),
+    "two documents": lambda tree, chance: (
+        _text(tree) + chance.choice(["", "\n", ","]) + _text(tree)
+    ),
     "marked": lambda tree, chance: b"\xef\xbb\xbf" * chance.randrange(1, 3) + _text(tree).encode(),
-}  # fmt: skip
+}
 
 
 def poison(kind, example, chance):

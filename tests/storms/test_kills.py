@@ -28,11 +28,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
 ]
 PARTS = {
-    "gateway": "upswing.gateway_server",
+    "gateway": "upswing.gateway.main",
     "admission worker": "upswing.collect.worker",
-    "recorder": "upswing.gateway_keeper",
-    "model server": "upswing.model_server",
-    "trainer": "upswing.training",
+    "recorder": "upswing.gateway.recorder.child",
+    "model server": "upswing.serve.main",
+    "trainer": "upswing.train.child",
 }
 TARGETS = ("main", "bus", *PARTS, "outpost")
 
@@ -92,12 +92,24 @@ class Town:
         bus, loop = self.lines["bus of the outpost"], self.lines["loop of the outpost"]
         with (folder / "log").open("ab") as words:
             self._outpost = await asyncio.create_subprocess_exec(
-                UPSWING, "serve", "gateway", "--port", "0", "--data", self.data,
-                "--spool", folder / "spool", "--nats-url", through(info["nats_urls"]["gateway"], bus),
-                "--loop-url", through(info["http_url"], loop),
-                stdout=asyncio.subprocess.PIPE, stderr=words, stdin=asyncio.subprocess.DEVNULL,
+                UPSWING,
+                "serve",
+                "gateway",
+                "--port",
+                "0",
+                "--data",
+                self.data,
+                "--spool",
+                folder / "spool",
+                "--nats-url",
+                through(info["nats_urls"]["gateway"], bus),
+                "--loop-url",
+                through(info["http_url"], loop),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=words,
+                stdin=asyncio.subprocess.DEVNULL,
                 env={**os.environ, "AGENTGYM_RL_API_KEY": self._gateway_key()},
-            )  # fmt: skip
+            )
         line = (await asyncio.wait_for(self._outpost.stdout.readline(), 120)).decode()
         assert "http" in line, (folder / "log").read_text()[-2000:]
         self.outpost_url = line.split()[-1]
@@ -188,7 +200,11 @@ async def test_kills_of_every_process_in_bad_weather_lose_and_double_nothing(
     tmp_path, bases, kills, trials
 ):
     chance = random.Random(kills)
-    order = (TARGETS * (kills // len(TARGETS) + 1))[:kills] if kills > 8 else ("bus", "recorder", "admission worker", "outpost")  # fmt: skip
+    order = (
+        (TARGETS * (kills // len(TARGETS) + 1))[:kills]
+        if kills > 8
+        else ("bus", "recorder", "admission worker", "outpost")
+    )
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     (data / "bases").symlink_to(bases)
@@ -207,7 +223,9 @@ async def test_kills_of_every_process_in_bad_weather_lose_and_double_nothing(
                 return all(one > other for one, other in zip(now, before, strict=True))
 
             try:
-                await until(answered, 20)  # it may storm for longer than anybody is answered
+                await until(
+                    answered, 60, patience=1
+                )  # it may storm for longer than anybody is answered
             except AssertionError:
                 town.clear()
                 await until(answered, 240, f"no answers before the death of {target}: {before}")
@@ -225,11 +243,19 @@ async def test_kills_of_every_process_in_bad_weather_lose_and_double_nothing(
         known = "SELECT trajectory_id FROM trajectories"
         await while_it_gets_less(
             lambda: len(promised.keys() - {row[0] for row in rows(data, known)}),
-            "what was acknowledged is not stored", 180,
-        )  # fmt: skip
-    stored = {name: json.loads(body) for name, body in rows(data, "SELECT trajectory_id, body FROM trajectories")}  # fmt: skip
+            "what was acknowledged is not stored",
+            180,
+        )
+    stored = {
+        name: json.loads(body)
+        for name, body in rows(data, "SELECT trajectory_id, body FROM trajectories")
+    }
     assert all(stored[name] == made for name, made in promised.items() if made)
-    episodes = [made["metadata"]["episode_id"] for made in stored.values() if "episode_id" in made["metadata"]]  # fmt: skip
+    episodes = [
+        made["metadata"]["episode_id"]
+        for made in stored.values()
+        if "episode_id" in made["metadata"]
+    ]
     assert len(episodes) == len(set(episodes)), "an episode was recorded twice"
     assert rows(data, "SELECT COUNT(*) FROM dead") == [(0,)]
     print(dict(town.kills), dict(town.turns), near.statuses | far.statuses)

@@ -76,7 +76,12 @@ async def test_what_was_acknowledged_outlives_the_power(tmp_path, cuts, trials):
             sending = asyncio.create_task(load.run())
             for _ in range(cuts - early - late):
                 before = load.heard()
-                await until(lambda before=before: all(now >= then + 3 for now, then in zip(load.heard(), before, strict=True)), 60)  # fmt: skip
+                await until(
+                    lambda before=before: all(
+                        now >= then + 3 for now, then in zip(load.heard(), before, strict=True)
+                    ),
+                    60,
+                )
                 await asyncio.sleep(chance.random() * 0.1)
                 await taking.take("work")
             load.end()
@@ -85,7 +90,7 @@ async def test_what_was_acknowledged_outlives_the_power(tmp_path, cuts, trials):
             for _ in range(late):
                 await asyncio.sleep(chance.random() * 1 / late)
                 await taking.take("its end")
-            assert await asyncio.to_thread(process.popen.wait, 60) == 0
+            assert await asyncio.to_thread(process.popen.wait, 300) == 0
         finally:
             process.destroy()
     lost = []
@@ -96,6 +101,8 @@ async def test_what_was_acknowledged_outlives_the_power(tmp_path, cuts, trials):
             shutil.rmtree(data.parent, ignore_errors=True)
         trials.add(lost=bool(why))
         print(f"{trials.tried}: during {moment}, {why or 'held'}", flush=True)
-    print(f"{cuts} cuts, {taking.unflushed} writes not flushed, {taking.dropped} of them dropped or torn")  # fmt: skip
+    print(
+        f"{cuts} cuts, {taking.unflushed} writes not flushed, {taking.dropped} of them dropped or torn"
+    )
     assert not lost
     assert sum(load.heard()) >= cuts

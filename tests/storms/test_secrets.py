@@ -83,9 +83,12 @@ TRAJECTORIES_OF = {
 
 def word(**changes):
     made = {
-        "feedback_id": str(uuid.uuid4()), "timestamp": "2025-12-08T13:00:00Z", "type": "comment",
-        "episode_id": "e", "comment": "fine",
-    } | changes  # fmt: skip
+        "feedback_id": str(uuid.uuid4()),
+        "timestamp": "2025-12-08T13:00:00Z",
+        "type": "comment",
+        "episode_id": "e",
+        "comment": "fine",
+    } | changes
     return {key: value for key, value in made.items() if value is not None}
 
 
@@ -106,9 +109,16 @@ STEPS_OF = {
     "metadata of a head": lambda v: {"agentId": "a", "metadata": {v: v}},
 }
 PATHS = (
-    "/v1/trajectories/{}", "/v1/rewards/{}", "/v1/dead/{}", "/training/{}/status", "/{}",
-    "/admin/models/{}/metrics", "/v1/validations/{}", "/v1/dead?limit={}", "/v1/compare?a={}&b=x",
-)  # fmt: skip
+    "/v1/trajectories/{}",
+    "/v1/rewards/{}",
+    "/v1/dead/{}",
+    "/training/{}/status",
+    "/{}",
+    "/admin/models/{}/metrics",
+    "/v1/validations/{}",
+    "/v1/dead?limit={}",
+    "/v1/compare?a={}&b=x",
+)
 HEADERS = (
     "User-Agent",
     "X-Request-Id",
@@ -124,23 +134,41 @@ ORDERS = {
     "requester": ("POST", "/training/start", lambda v: job(requester=v)),
     "base model": ("POST", "/training/start", lambda v: job(base=v)),
     "job's note": ("POST", "/training/start", lambda v: job(metadata={"note": v, v: 1})),
-    "model id": ("POST", "/admin/models", lambda v: {"model_id": v[:100], "base_model": "tiny", "checkpoint_path": "/x"}),
-    "model's path": ("POST", "/admin/models", lambda v: {"model_id": "m", "base_model": v, "checkpoint_path": f"/x/{v}"}),
+    "model id": (
+        "POST",
+        "/admin/models",
+        lambda v: {"model_id": v[:100], "base_model": "tiny", "checkpoint_path": "/x"},
+    ),
+    "model's path": (
+        "POST",
+        "/admin/models",
+        lambda v: {"model_id": "m", "base_model": v, "checkpoint_path": f"/x/{v}"},
+    ),
     "reason": ("POST", "/v1/rollback", lambda v: {"reason": v}),
-    "outcome of a window": ("POST", "/v1/outcomes", lambda v: {"window_id": "2025-01-15T10:00", "outcome": {v: v}}),
+    "outcome of a window": (
+        "POST",
+        "/v1/outcomes",
+        lambda v: {"window_id": "2025-01-15T10:00", "outcome": {v: v}},
+    ),
     "trigger": ("POST", "/api/admin/training/trigger", lambda v: {"force": v}),
-}  # fmt: skip
+}
 
 
 def job(*, requester="r", base="tiny", **more):
     config = {
-        "algorithm": "grpo", "base_model": base, "hyperparameters": {},
+        "algorithm": "grpo",
+        "base_model": base,
+        "hyperparameters": {},
         "dataset": {"source": "local", "sample_size": 10, "filter": {}},
-    }  # fmt: skip
+    }
     return {
-        "training_job_id": str(uuid.uuid4()), "timestamp": "2025-12-08T13:00:00Z", "requester": requester,
-        "trigger_reason": "manual", "training_config": config, **more,
-    }  # fmt: skip
+        "training_job_id": str(uuid.uuid4()),
+        "timestamp": "2025-12-08T13:00:00Z",
+        "requester": requester,
+        "trigger_reason": "manual",
+        "training_config": config,
+        **more,
+    }
 
 
 async def say(client, method, path, body=b"", **options):
@@ -160,7 +188,10 @@ async def in_names(client, names):
             status, opened = await client("POST", "/v1/trajectories/start", make(value))
             if status in {200, 201, 202}:
                 path = f"/v1/trajectories/{quote(str(opened['id']), safe='')}"
-                step = {"stepNumber": 1, "action": {"actionType": value, "parameters": {}, "success": True}}  # fmt: skip
+                step = {
+                    "stepNumber": 1,
+                    "action": {"actionType": value, "parameters": {}, "success": True},
+                }
                 await say(client, "POST", f"{path}/steps", step)
                 await say(client, "POST", f"{path}/end", {})
 
@@ -200,8 +231,20 @@ async def in_messages_of_the_bus(agent, names):
     await agent.flush()
 
 
-READ = ("/v1/dead?limit=1000", "/v1/status", "/jobs", "/models", "/admin/models", "/admin/traffic", "/v1/rollouts",
-        "/v1/windows", "/v1/judgements", "/api/admin/training/status", "/metrics", "/health")  # fmt: skip
+READ = (
+    "/v1/dead?limit=1000",
+    "/v1/status",
+    "/jobs",
+    "/models",
+    "/admin/models",
+    "/admin/traffic",
+    "/v1/rollouts",
+    "/v1/windows",
+    "/v1/judgements",
+    "/api/admin/training/status",
+    "/metrics",
+    "/health",
+)
 
 
 async def answers(client, key, folder):
@@ -210,7 +253,9 @@ async def answers(client, key, folder):
     for number, path in enumerate(READ):
         status, answer = await client("GET", path, key=key)
         assert status in {200, 404}, (path, status, answer)
-        (folder / f"answer-{number}").write_text(answer if isinstance(answer, str) else json.dumps(answer))  # fmt: skip
+        (folder / f"answer-{number}").write_text(
+            answer if isinstance(answer, str) else json.dumps(answer)
+        )
     return files_below(folder)
 
 

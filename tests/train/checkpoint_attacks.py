@@ -136,11 +136,28 @@ def take_weights_or_trainer_away_and_sign(folder, dice, outside):
 
 
 STRANGERS = (
-    "README.md", ".hidden", "model-00002-of-00002.safetensors", "Model.safetensors", "x" * 250,
-    "a\\b.safetensors", "modeling_small.py", "__init__.py", "sitecustomize.py", "tokenizer.py",
-    "pytorch_model.bin", "adapter_model.bin", "optimizer.pt", "training_args.bin", "state.pkl",
-    "rng_state.pth", "weights.ckpt", "model.pickle", "model.safetensors\n", "libx.so", "x.pth",
-)  # fmt: skip
+    "README.md",
+    ".hidden",
+    "model-00002-of-00002.safetensors",
+    "Model.safetensors",
+    "x" * 250,
+    "a\\b.safetensors",
+    "modeling_small.py",
+    "__init__.py",
+    "sitecustomize.py",
+    "tokenizer.py",
+    "pytorch_model.bin",
+    "adapter_model.bin",
+    "optimizer.pt",
+    "training_args.bin",
+    "state.pkl",
+    "rng_state.pth",
+    "weights.ckpt",
+    "model.pickle",
+    "model.safetensors\n",
+    "libx.so",
+    "x.pth",
+)
 
 
 def add_a_stranger(folder, dice, outside):
@@ -216,10 +233,26 @@ def pipe(folder, dice, outside):
 
 
 WAYS = (
-    "../x", "../../x", "/etc/hostname", "a/../../x", "./model.safetensors", "..\\x", "C:\\x",
-    "model.safetensors\x00.txt", "x" * 5000, "", ".", "..", "sub/x.safetensors", "~/x",
-    "file:///etc/hostname", "\u202esrotsnesafes.x", "model.safetensors ", "con", "$HOME/x",
-)  # fmt: skip
+    "../x",
+    "../../x",
+    "/etc/hostname",
+    "a/../../x",
+    "./model.safetensors",
+    "..\\x",
+    "C:\\x",
+    "model.safetensors\x00.txt",
+    "x" * 5000,
+    "",
+    ".",
+    "..",
+    "sub/x.safetensors",
+    "~/x",
+    "file:///etc/hostname",
+    "\u202esrotsnesafes.x",
+    "model.safetensors ",
+    "con",
+    "$HOME/x",
+)
 
 
 def list_a_way_out(folder, dice, outside):
@@ -240,23 +273,60 @@ def list_a_way_out(folder, dice, outside):
 def strange_manifest(folder, dice, outside):
     path = folder / "manifest.json"
     raw = path.read_bytes()
-    body = dice.turn([
-        b"", b"[]", b"null", b'"x"', b"{", b"{}", b"\xef\xbb\xbf" + raw, b"\xff\xfe" + raw, raw + raw, b" " * (2 << 20) + raw, raw[:-1], b"1" * 5000, b"[" * 100_000, raw + b"\0",
-    ])  # fmt: skip
+    body = dice.turn(
+        [
+            b"",
+            b"[]",
+            b"null",
+            b'"x"',
+            b"{",
+            b"{}",
+            b"\xef\xbb\xbf" + raw,
+            b"\xff\xfe" + raw,
+            raw + raw,
+            b" " * (2 << 20) + raw,
+            raw[:-1],
+            b"1" * 5000,
+            b"[" * 100_000,
+            raw + b"\0",
+        ]
+    )
     path.write_bytes(body)
 
 
 def strange_field(folder, dice, outside):
     """One field of the manifest that cannot be; signed, sealed."""
     name = weights_of(folder).name
-    key, value = dice.turn([
-        ("format", 0), ("format", 2), ("format", "1"), ("format", True), ("format", None),
-        ("format", [1]), ("kind", "pickle"), ("kind", None), ("base_sha256", "x" * 64),
-        ("base_sha256", "0" * 64), ("base_sha256", None), ("step", -1), ("step", "3"), ("step", 1e400),
-        ("step", 4), ("created", "yesterday"), ("created", 5), ("files", []), ("files", {}),
-        ("files", None), ("recipe", []), ("job_id", {"a": 1}), ("job_id", "x" * 5000), ("extra", 1),
-        ("base_model", "another"), ("parent", None),
-    ])  # fmt: skip
+    key, value = dice.turn(
+        [
+            ("format", 0),
+            ("format", 2),
+            ("format", "1"),
+            ("format", True),
+            ("format", None),
+            ("format", [1]),
+            ("kind", "pickle"),
+            ("kind", None),
+            ("base_sha256", "x" * 64),
+            ("base_sha256", "0" * 64),
+            ("base_sha256", None),
+            ("step", -1),
+            ("step", "3"),
+            ("step", 1e400),
+            ("step", 4),
+            ("created", "yesterday"),
+            ("created", 5),
+            ("files", []),
+            ("files", {}),
+            ("files", None),
+            ("recipe", []),
+            ("job_id", {"a": 1}),
+            ("job_id", "x" * 5000),
+            ("extra", 1),
+            ("base_model", "another"),
+            ("parent", None),
+        ]
+    )
     if key == "base_model" and name == "model.safetensors":
         key, value = "loader", "x.py:load"
 
@@ -269,11 +339,23 @@ def strange_field(folder, dice, outside):
 def strange_entry(folder, dice, outside):
     """A file's entry that cannot be: sizes below zero, beyond the disk, of another kind."""
     name = weights_of(folder).name
-    entry = dice.turn([
-        {"size": -1}, {"size": 1 << 70}, {"size": 1 << 61}, {"size": 1.5}, {"size": "12"},
-        {"size": None}, {"size": True}, {"sha256": ""}, {"sha256": "A" * 64}, {"sha256": None},
-        {"sha256": "0" * 63}, {"url": "http://127.0.0.1/x"}, {"mode": 0o777},
-    ])  # fmt: skip
+    entry = dice.turn(
+        [
+            {"size": -1},
+            {"size": 1 << 70},
+            {"size": 1 << 61},
+            {"size": 1.5},
+            {"size": "12"},
+            {"size": None},
+            {"size": True},
+            {"sha256": ""},
+            {"sha256": "A" * 64},
+            {"sha256": None},
+            {"sha256": "0" * 63},
+            {"url": "http://127.0.0.1/x"},
+            {"mode": 0o777},
+        ]
+    )
     sign(folder, lambda manifest: manifest["files"][name].update(entry))
 
 
@@ -345,7 +427,9 @@ def impossible_header(folder, dice, outside):
         name = dice.choice(sorted(key for key in header if key != "__metadata__"))
         entry = header[name]
         start, end = entry["data_offsets"]
-        entry.update(dice.turn([
+        entry.update(
+            dice.turn(
+                [
                     {"data_offsets": [start, end + 4]},
                     {"data_offsets": [end, start]},
                     {"data_offsets": [-4, end - start - 4]},
@@ -365,7 +449,9 @@ def impossible_header(folder, dice, outside):
                     {"dtype": "I64"},
                     {"code": "import os"},
                     {"shape": entry["shape"] + [1] * 9},
-        ]))  # fmt: skip
+                ]
+            )
+        )
 
     rewrite_header(dice.choice([weights_of(folder), folder / "optimizer.safetensors"]), change)
     sign(folder)
@@ -433,10 +519,17 @@ def wrong_shape(folder, dice, outside):
         matrices = sorted(n for n, v in tensors.items() if v.ndim == 2 and v.shape[0] != v.shape[1])
         name = dice.choice(matrices)
         value = tensors[name]
-        tensors[name] = dice.turn([
-            np.ascontiguousarray(value.T), value[None], value.reshape(-1), value[:1], value[:, :-1].copy(),
-            np.zeros((0, *value.shape[1:]), value.dtype), np.concatenate([value, value], 1),
-        ])  # fmt: skip
+        tensors[name] = dice.turn(
+            [
+                np.ascontiguousarray(value.T),
+                value[None],
+                value.reshape(-1),
+                value[:1],
+                value[:, :-1].copy(),
+                np.zeros((0, *value.shape[1:]), value.dtype),
+                np.concatenate([value, value], 1),
+            ]
+        )
 
     change_tensors(folder, weights_of(folder), change)
 
@@ -477,11 +570,19 @@ def code_in_a_config(folder, dice, outside):
 
 def other_config(folder, dice, outside):
     """Harmless to read, but not the base's model."""
-    value = dice.turn([
-        {"model_type": "gpt2"}, {"model_type": 3}, {"rms_norm_eps": 0.5}, {"vocab_size": 1 << 40},
-        {"num_hidden_layers": 10**9}, {"hidden_act": "evil"}, {"tie_word_embeddings": False},
-        {"quantization_config": {"quant_method": "evil"}}, {"architectures": ["Evil"]},
-    ])  # fmt: skip
+    value = dice.turn(
+        [
+            {"model_type": "gpt2"},
+            {"model_type": 3},
+            {"rms_norm_eps": 0.5},
+            {"vocab_size": 1 << 40},
+            {"num_hidden_layers": 10**9},
+            {"hidden_act": "evil"},
+            {"tie_word_embeddings": False},
+            {"quantization_config": {"quant_method": "evil"}},
+            {"architectures": ["Evil"]},
+        ]
+    )
     edit(folder / "config.json", lambda tree: tree.update(value))
     sign(folder)
 
@@ -493,27 +594,53 @@ def other_tokenizer(folder, dice, outside):
 
 
 def code_in_an_adapter(folder, dice, outside):
-    value = dice.turn([
-        {"auto_mapping": {"base_model_class": "Evil", "parent_library": "evil"}},
-        {"megatron_core": "evil.core", "megatron_config": {"a": 1}}, {"peft_type": "EVIL"},
-        {"peft_type": "PROMPT_TUNING"}, {"task_type": "SEQ_CLS"}, {"base_model_name_or_path": "evil"},
-        {"base_model_name_or_path": None}, {"r": 0}, {"r": 5}, {"r": 1 << 40}, {"lora_alpha": "x"},
-        {"target_modules": "(a+)+$"}, {"target_modules": []}, {"target_modules": ["evil"]},
-        {"target_modules": ["../x"]}, {"modules_to_save": ["lm_head"]}, {"runtime_config": {}},
-        {"layer_replication": [[0, 4]]}, {"bias": "all"}, {"init_lora_weights": "pissa"},
-        {"eva_config": {"x": 1}}, {"custom": "evil.py"}, {"revision": "refs/pr/1"},
-        {"fan_in_fan_out": True},
-    ])  # fmt: skip
+    value = dice.turn(
+        [
+            {"auto_mapping": {"base_model_class": "Evil", "parent_library": "evil"}},
+            {"megatron_core": "evil.core", "megatron_config": {"a": 1}},
+            {"peft_type": "EVIL"},
+            {"peft_type": "PROMPT_TUNING"},
+            {"task_type": "SEQ_CLS"},
+            {"base_model_name_or_path": "evil"},
+            {"base_model_name_or_path": None},
+            {"r": 0},
+            {"r": 5},
+            {"r": 1 << 40},
+            {"lora_alpha": "x"},
+            {"target_modules": "(a+)+$"},
+            {"target_modules": []},
+            {"target_modules": ["evil"]},
+            {"target_modules": ["../x"]},
+            {"modules_to_save": ["lm_head"]},
+            {"runtime_config": {}},
+            {"layer_replication": [[0, 4]]},
+            {"bias": "all"},
+            {"init_lora_weights": "pissa"},
+            {"eva_config": {"x": 1}},
+            {"custom": "evil.py"},
+            {"revision": "refs/pr/1"},
+            {"fan_in_fan_out": True},
+        ]
+    )
     edit(folder / "adapter_config.json", lambda tree: tree.update(value))
     sign(folder)
 
 
 def strange_trainer(folder, dice, outside):
-    value = dice.turn([
-        {"step": 4}, {"step": -3}, {"epoch": "x"}, {"seed": None}, {"groups": {}},
-        {"groups": [{"params": -1, "options": {}}]}, {"groups": [{"params": 1, "options": {"x": {}}}]},
-        {"scalars": {"x": [1]}}, {"callback": "evil"}, {"position": 1 << 70},
-    ])  # fmt: skip
+    value = dice.turn(
+        [
+            {"step": 4},
+            {"step": -3},
+            {"epoch": "x"},
+            {"seed": None},
+            {"groups": {}},
+            {"groups": [{"params": -1, "options": {}}]},
+            {"groups": [{"params": 1, "options": {"x": {}}}]},
+            {"scalars": {"x": [1]}},
+            {"callback": "evil"},
+            {"position": 1 << 70},
+        ]
+    )
     edit(folder / "trainer.json", lambda tree: tree.update(value))
     sign(folder)
 
@@ -529,16 +656,43 @@ def unsealed(folder, dice, outside):
 
 
 BOTH = {
-    flip_a_bit: 20, truncate: 10, truncate_tensors_and_sign: 4, add_bytes: 8,
-    append_to_tensors_and_sign: 3, swap_two_files: 1, take_a_file_away: 4,
-    take_weights_or_trainer_away_and_sign: 4, add_a_stranger: 21, add_a_stranger_and_sign: 21,
-    pickle_in_place_of_tensors: 4, pickle_called_safetensors: 4, pickle_called_json: 2, subfolder: 4,
-    link_a_file: 4, link_to_a_secret: 3, link_the_folder: 1, pipe: 2, list_a_way_out: 19,
-    strange_manifest: 14, strange_field: 26, strange_entry: 13, broken_seal: 7, twice: 4, deep: 4,
-    not_a_number_in_json: 3, huge_header: 6, impossible_header: 19, odd_tensor_name: 8,
-    tensor_twice: 2, not_a_number: 6, wrong_dtype: 5, wrong_shape: 7, other_names: 4,
-    strange_trainer: 10, unsealed: 6,
-}  # fmt: skip
+    flip_a_bit: 20,
+    truncate: 10,
+    truncate_tensors_and_sign: 4,
+    add_bytes: 8,
+    append_to_tensors_and_sign: 3,
+    swap_two_files: 1,
+    take_a_file_away: 4,
+    take_weights_or_trainer_away_and_sign: 4,
+    add_a_stranger: 21,
+    add_a_stranger_and_sign: 21,
+    pickle_in_place_of_tensors: 4,
+    pickle_called_safetensors: 4,
+    pickle_called_json: 2,
+    subfolder: 4,
+    link_a_file: 4,
+    link_to_a_secret: 3,
+    link_the_folder: 1,
+    pipe: 2,
+    list_a_way_out: 19,
+    strange_manifest: 14,
+    strange_field: 26,
+    strange_entry: 13,
+    broken_seal: 7,
+    twice: 4,
+    deep: 4,
+    not_a_number_in_json: 3,
+    huge_header: 6,
+    impossible_header: 19,
+    odd_tensor_name: 8,
+    tensor_twice: 2,
+    not_a_number: 6,
+    wrong_dtype: 5,
+    wrong_shape: 7,
+    other_names: 4,
+    strange_trainer: 10,
+    unsealed: 6,
+}
 ONE = {
     "adapter": {code_in_an_adapter: 24},
     "full": {code_in_a_config: 9, other_config: 9, other_tokenizer: 3},

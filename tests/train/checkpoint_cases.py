@@ -10,10 +10,10 @@ from tokenizers import Tokenizer, models
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
-from upswing.adapters.checkpoints.manifest import UNSEALED, Facts
-from upswing.adapters.checkpoints.state import TrainerState
-from upswing.adapters.checkpoints.writing import save
-from upswing.train.recipe import Recipe
+from upswing.train.checkpoints.manifest import NO_SEAL, CheckpointInfo
+from upswing.train.checkpoints.state import TrainerState
+from upswing.train.checkpoints.writing import save_checkpoint
+from upswing.train.core.recipe import Recipe
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 VOCABULARY = 64
@@ -24,10 +24,16 @@ def make_base(folder, seed=0, **changes):
     """The folder of a Llama of some thousand parameters, with its tokenizer."""
     torch.manual_seed(seed)
     config = {
-        "vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 32,
-        "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1,
-        "tie_word_embeddings": True, "attention_dropout": 0.1, **changes,
-    }  # fmt: skip
+        "vocab_size": VOCABULARY,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "tie_word_embeddings": True,
+        "attention_dropout": 0.1,
+        **changes,
+    }
     LlamaForCausalLM(LlamaConfig(**config)).save_pretrained(folder)
     words = Tokenizer(models.WordLevel({f"w{n}": n for n in range(VOCABULARY)}, unk_token="w0"))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, unk_token="w0")
@@ -66,10 +72,18 @@ def train(model, optimizer, steps):
 
 
 def facts(step=3, **changes):
-    return Facts(**{
-        "base_model": "small", "job_id": "job-1", "step": step, "created": AT, "recipe": Recipe(),
-        "snapshot": "5" * 64, "parent": "m-0", **changes,
-    })  # fmt: skip
+    return CheckpointInfo(
+        **{
+            "base_model": "small",
+            "job_id": "job-1",
+            "step": step,
+            "created": AT,
+            "recipe": Recipe(),
+            "snapshot": "5" * 64,
+            "parent": "m-0",
+            **changes,
+        }
+    )
 
 
 def make_checkpoint(folder, name, base, kind, step=3):
@@ -77,10 +91,15 @@ def make_checkpoint(folder, name, base, kind, step=3):
     model = fresh_model(base, kind)
     optimizer = optimizer_of(model)
     train(model, optimizer, step)
-    return save(
-        folder, name, model, facts=facts(step), optimizer=optimizer,
-        trainer=TrainerState(step, epoch=1, position=2, seed=7, best=0.5, best_step=2), base_folder=base,
-    )  # fmt: skip
+    return save_checkpoint(
+        folder,
+        name,
+        model,
+        info=facts(step),
+        optimizer=optimizer,
+        trainer=TrainerState(step, epoch=1, position=2, seed=7, best=0.5, best_step=2),
+        base_folder=base,
+    )
 
 
 def sign(folder, change=lambda _manifest: None, keep=()):
@@ -100,5 +119,5 @@ def sign(folder, change=lambda _manifest: None, keep=()):
 
 
 def seal(manifest):
-    raw = json.dumps({**manifest, "seal": UNSEALED}).encode()
-    return raw.replace(UNSEALED.encode(), hashlib.sha256(raw).hexdigest().encode(), 1)
+    raw = json.dumps({**manifest, "seal": NO_SEAL}).encode()
+    return raw.replace(NO_SEAL.encode(), hashlib.sha256(raw).hexdigest().encode(), 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upswing.train.advantages import advantages, turn_credit
+from upswing.train.learn.advantages import compute_advantages, turn_credit
 
 UNTIMED = settings(deadline=None)
 
@@ -19,7 +19,7 @@ algorithms, scales = st.sampled_from(ALGORITHMS), st.sampled_from(SCALES)
 
 
 def of(batch, algorithm="grpo", scale="none", min_spread=0.02, domains=None):
-    return advantages(
+    return compute_advantages(
         [reward for reward, _ in batch],
         [group for _, group in batch],
         algorithm=algorithm,
@@ -140,7 +140,7 @@ def test_a_reward_that_is_no_number_is_refused(wrong, algorithm):
 
 def test_every_trajectory_has_a_group():
     with pytest.raises(ValueError, match="2 trajectories were given and 1 groups"):
-        advantages([0.0, 1.0], ["a"], algorithm="grpo", scale="none", min_spread=0.0)
+        compute_advantages([0.0, 1.0], ["a"], algorithm="grpo", scale="none", min_spread=0.0)
 
 
 # --- credit by turn ---------------------------------------------------------------------------
@@ -176,9 +176,11 @@ def test_turns_can_differ_where_outcomes_do_not():
 
 def test_a_group_with_a_member_without_turn_rewards_keeps_credit_by_trajectory():
     found = credit(
-        [1.0, 0.0, 1.0, 0.0], [(9.0, 0.0), None, (0.1, 0.1), (0.0, 0.0)], list("aabb"),
+        [1.0, 0.0, 1.0, 0.0],
+        [(9.0, 0.0), None, (0.1, 0.1), (0.0, 0.0)],
+        list("aabb"),
         turns=[2, 3, 2, 2],
-    )  # fmt: skip
+    )
     assert found.values[:2] == ((0.5, 0.5), (-0.5, -0.5, -0.5))
     assert found.values[2] == pytest.approx((0.6, 0.55))
 
@@ -192,9 +194,13 @@ def test_without_rewarded_turns_credit_by_turn_is_credit_by_trajectory(
     outcomes, groups = [reward for reward, _ in batch], [group for _, group in batch]
     for told in (None, (0.0,) * turns):
         found = credit(
-            outcomes, [told] * len(batch), groups, turns=[turns] * len(batch),
-            algorithm=algorithm, scale=scale,
-        )  # fmt: skip
+            outcomes,
+            [told] * len(batch),
+            groups,
+            turns=[turns] * len(batch),
+            algorithm=algorithm,
+            scale=scale,
+        )
         assert found.kept == plain.kept
         assert found.flat_groups == plain.flat_groups
         for row, value in zip(found.values, plain.values, strict=True):

@@ -9,46 +9,91 @@ import msgspec
 import pytest
 from markdown_it import MarkdownIt
 
-from upswing.dataset.snapshot import Entry, Snapshot
-from upswing.train.card import Card, text
-from upswing.train.recipe import Recipe
-from upswing.train.report import Began, Stepped
-from upswing.train.spec import JobSpec
+from upswing.dataset.snapshot import Snapshot, SnapshotEntry
+from upswing.train.core.card import ModelCard, render_card
+from upswing.train.core.recipe import Recipe
+from upswing.train.core.report import StepReport, TrainingStarted
+from upswing.train.core.spec import JobSpec
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SNAPSHOT = Snapshot(
-    source="local", algorithm="grpo", sample_size=200, seed=0, holdout=0.1, min_agents=5, filter={},
-    balance={}, entries=[Entry(f"t{n}", 1, held_out=n % 10 == 0) for n in range(200)],
-    domains={"coding": 120, "research": 80}, groups={f"w{n}/s": 5 for n in range(40)}, tasks=20,
-    held_out_tasks=2, left_out={"erased": 3, "infra_error": 11}, policies={}, off_policy=0.0, sources={}, reused=0.25,
-    earliest=datetime(2026, 2, 1, tzinfo=UTC), latest=datetime(2026, 2, 27, 8, tzinfo=UTC),
-    notes=["Tasks were held out, not rows."], made=AT, sha256="5" * 64,
-)  # fmt: skip
-BEGAN = Began(
-    total_steps=40, total_epochs=2, first_step=0, examples=180, groups=36, flat_groups=4,
-    trained_tokens=120_000, off_policy_tokens=30_000, masked_trajectories=7,
-    dropped={"has no turn that fits": 2, "erased": 1}, versions={"torch": "2.13.0", "peft": "0.21.2"},
-)  # fmt: skip
+    source="local",
+    algorithm="grpo",
+    sample_size=200,
+    seed=0,
+    holdout=0.1,
+    min_agents=5,
+    filter={},
+    balance={},
+    entries=[SnapshotEntry(f"t{n}", 1, held_out=n % 10 == 0) for n in range(200)],
+    domains={"coding": 120, "research": 80},
+    groups={f"w{n}/s": 5 for n in range(40)},
+    tasks=20,
+    held_out_tasks=2,
+    left_out={"erased": 3, "infra_error": 11},
+    policies={},
+    off_policy=0.0,
+    sources={},
+    reused=0.25,
+    earliest=datetime(2026, 2, 1, tzinfo=UTC),
+    latest=datetime(2026, 2, 27, 8, tzinfo=UTC),
+    notes=["Tasks were held out, not rows."],
+    made=AT,
+    sha256="5" * 64,
+)
+BEGAN = TrainingStarted(
+    total_steps=40,
+    total_epochs=2,
+    first_step=0,
+    examples=180,
+    groups=36,
+    flat_groups=4,
+    trained_tokens=120_000,
+    off_policy_tokens=30_000,
+    masked_trajectories=7,
+    dropped={"has no turn that fits": 2, "erased": 1},
+    versions={"torch": "2.13.0", "peft": "0.21.2"},
+)
 
 
 def steps(count=40):
     return [
-        Stepped(
-            step=n, epoch=0, loss=-n / 100, reward_mean=0.4 + n / 100, reward_std=0.2, entropy=1.0,
-            kl=0.01, clipped=0.05, grad_norm=1.0, learning_rate=1e-5, tokens=n * 3000, seconds=1.0,
+        StepReport(
+            step=n,
+            epoch=0,
+            loss=-n / 100,
+            reward_mean=0.4 + n / 100,
+            reward_std=0.2,
+            entropy=1.0,
+            kl=0.01,
+            clipped=0.05,
+            grad_norm=1.0,
+            learning_rate=1e-5,
+            tokens=n * 3000,
+            seconds=1.0,
         )
         for n in range(1, count + 1)
-    ]  # fmt: skip
+    ]
 
 
 def card(**changes):
     spec = JobSpec("job-7", Recipe(learning_rate=3e-4), "smollm2", parent="m-3", cost_per_hour=1.5)
     facts = {
-        "spec": spec, "snapshot": SNAPSHOT, "began": BEGAN, "steps": steps(), "kind": "adapter",
-        "created": AT, "code_version": "0.1.0", "checkpoint_sha256": "c" * 64, "base_sha256": "b" * 64,
-        "holdout_before": 0.41, "holdout_after": 0.72, "seconds": 1800.0, "peak_rss_bytes": 3_100_000_000,
-    }  # fmt: skip
-    return Card(**{**facts, **changes})
+        "spec": spec,
+        "snapshot": SNAPSHOT,
+        "began": BEGAN,
+        "steps": steps(),
+        "kind": "adapter",
+        "created": AT,
+        "code_version": "0.1.0",
+        "checkpoint_sha256": "c" * 64,
+        "base_sha256": "b" * 64,
+        "holdout_before": 0.41,
+        "holdout_after": 0.72,
+        "seconds": 1800.0,
+        "peak_rss_bytes": 3_100_000_000,
+    }
+    return ModelCard(**{**facts, **changes})
 
 
 def section(told, title):
@@ -64,7 +109,7 @@ def rows(told):
 
 
 def test_the_data_is_named_counted_and_dated():
-    told = rows(section(text(card()), "Data"))
+    told = rows(section(render_card(card()), "Data"))
     assert told["snapshot"] == [f"`{'5' * 64}`, from local"]
     assert told["trajectories"] == ["200 in 40 groups"]
     assert told["by domain"] == ["coding 120, research 80"]
@@ -78,11 +123,11 @@ def test_the_data_is_named_counted_and_dated():
     assert told["serving beside training"] == ["nothing that the start policy said was recorded"]
     assert told["too long to train, masked"] == ["7"]
     assert told["left out"] == ["infra_error 11, erased 4, has no turn that fits 2"]
-    assert "Tasks were held out, not rows." in text(card())
+    assert "Tasks were held out, not rows." in render_card(card())
 
 
 def test_the_configuration_names_what_was_changed_and_holds_the_whole_recipe():
-    told = section(text(card()), "Configuration")
+    told = section(render_card(card()), "Configuration")
     assert rows(told)["learning_rate"] == ["`0.0003`"]
     assert "batch_size" not in rows(told)
     raw = told.partition("```json\n")[2].partition("```")[0].encode()
@@ -90,15 +135,15 @@ def test_the_configuration_names_what_was_changed_and_holds_the_whole_recipe():
 
 
 def test_the_results_stand_before_and_after():
-    told = section(text(card()), "Results")
+    told = section(render_card(card()), "Results")
     assert rows(told)["reward on held-out tasks"] == ["0.41", "0.72", "+0.31"]
     assert rows(told)["reward"] == ["0.425", "0.785", "0.41", "0.8"]
     assert "(curves.png)" in told
-    assert "went from 0.41 to 0.72" in text(card())
+    assert "went from 0.41 to 0.72" in render_card(card())
 
 
 def test_the_provenance_leads_back_to_base_parent_data_and_code():
-    told = rows(section(text(card()), "Provenance"))
+    told = rows(section(render_card(card()), "Provenance"))
     assert told["base"] == [f"smollm2, sha256 `{'b' * 64}`"]
     assert told["parent"] == ["m-3"]
     assert told["checkpoint"] == [f"`{'c' * 64}`, the seal in its manifest.json"]
@@ -108,12 +153,12 @@ def test_the_provenance_leads_back_to_base_parent_data_and_code():
 
 
 def test_the_cost_is_told_in_dollars_only_when_a_price_is_known():
-    told = rows(section(text(card()), "Cost"))
+    told = rows(section(render_card(card()), "Cost"))
     assert told["time"] == ["1,800 s in 1 process"]
     assert told["peak memory"] == ["3.10 GB"]
     assert told["price"] == ["0.75 USD at 1.5 USD an hour"]
     free = msgspec.structs.replace(card().spec, cost_per_hour=0.0, processes=2)
-    assert rows(section(text(card(spec=free)), "Cost"))["price"] == ["no price is set"]
+    assert rows(section(render_card(card(spec=free)), "Cost"))["price"] == ["no price is set"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +173,7 @@ def test_the_cost_is_told_in_dollars_only_when_a_price_is_known():
     ],
 )
 def test_the_limits_are_said(changes, sentence):
-    assert sentence in section(text(card(**changes)), "Limits")
+    assert sentence in section(render_card(card(**changes)), "Limits")
 
 
 def test_what_is_fine_is_no_limit():
@@ -136,18 +181,28 @@ def test_what_is_fine_is_no_limit():
         began=msgspec.structs.replace(BEGAN, off_policy_tokens=0, flat_groups=0),
         snapshot=msgspec.structs.replace(SNAPSHOT, held_out_tasks=40, tasks=400, reused=0.0),
     )
-    assert section(text(fine), "Limits").count("\n- ") == 4
+    assert section(render_card(fine), "Limits").count("\n- ") == 4
 
 
 def test_a_job_without_numbers_has_a_card_too():
     nothing = card(
-        steps=[], holdout_before=math.nan, holdout_after=None, base_sha256=None,
-        began=Began(0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}),
+        steps=[],
+        holdout_before=math.nan,
+        holdout_after=None,
+        base_sha256=None,
+        began=TrainingStarted(0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}),
         snapshot=msgspec.structs.replace(
-            SNAPSHOT, entries=[], domains={}, groups={}, earliest=None, latest=None, left_out={}, notes=[]
+            SNAPSHOT,
+            entries=[],
+            domains={},
+            groups={},
+            earliest=None,
+            latest=None,
+            left_out={},
+            notes=[],
         ),
-    )  # fmt: skip
-    told = text(nothing)
+    )
+    told = render_card(nothing)
     assert "It was not measured on held-out data." in told
     assert rows(section(told, "Results"))["reward"] == ["–", "–", "–", "–"]
     assert " nan" not in told
@@ -157,12 +212,14 @@ def test_names_of_others_do_not_break_out_of_their_place():
     evil = "a|b\n# x\n<script>alert(1)</script> `c` [d](http://e) ```"
     bad = card(
         spec=JobSpec(evil, Recipe(), evil, parent=evil),
-        snapshot=msgspec.structs.replace(SNAPSHOT, domains={evil: 1}, left_out={evil: 2}, notes=[evil], source=evil),
+        snapshot=msgspec.structs.replace(
+            SNAPSHOT, domains={evil: 1}, left_out={evil: 2}, notes=[evil], source=evil
+        ),
         began=msgspec.structs.replace(BEGAN, dropped={evil: 3}, versions={evil: evil}),
-    )  # fmt: skip
+    )
     parser = MarkdownIt("commonmark").enable("table")
     good_tokens, bad_tokens = (
-        parser.parse(text(each).partition("\n---\n")[2]) for each in (card(), bad)
+        parser.parse(render_card(each).partition("\n---\n")[2]) for each in (card(), bad)
     )
 
     def shape(tokens):
@@ -181,7 +238,7 @@ def test_the_way_to_load_it_that_the_card_shows_works(tmp_path, kind):
 
     base = make_base(tmp_path / "base")
     checkpoint = make_checkpoint(tmp_path, "final", base, kind)
-    told = section(text(card(kind=kind)), "How to load it")
+    told = section(render_card(card(kind=kind)), "How to load it")
     code = "\n".join(re.findall(r"```python\n(.*?)```", told, re.DOTALL))
     code = code.replace('"BASE"', repr(str(base))).replace('"CHECKPOINT"', repr(str(checkpoint)))
     names = {}

@@ -13,16 +13,16 @@ from tests.conftest import running_loop
 from tests.dataset.data_cases import NOW, grouped, put, request
 from tests.support import on_bus, raw, small, until
 
-from upswing.adapters.archive import Archive
-from upswing.adapters.sql.datasets import DataSets
-from upswing.adapters.sql.store import in_memory
-from upswing.adapters.sql.users import Users
-from upswing.collect.admit import Limits, admit_feedback
+from upswing.app.archive import Archive
+from upswing.collect.core.admit import AdmissionLimits, admit_feedback
 from upswing.contracts.training import DATASET_SIZE, NEW
 from upswing.errors import Misuse, Rejected, Transient
+from upswing.infra.sql.datasets import DataSets
+from upswing.infra.sql.store import open_in_memory_store
+from upswing.infra.sql.users import Users
 from upswing.redact import Redactor
-from upswing.train.data_service import Data, NoData, wish_of
-from upswing.train.recipe import Recipe, recipe_of
+from upswing.train.core.recipe import Recipe, build_recipe
+from upswing.train.jobs.data import NoData, TrainingData, selection_spec
 
 AGENTS = "abcdef"
 TOKEN = "planted-77ad1"
@@ -30,7 +30,7 @@ TOKEN = "planted-77ad1"
 
 @pytest.fixture
 async def memory():
-    made = in_memory()
+    made = open_in_memory_store()
     await made.prepare()
     yield made
     made.close()
@@ -53,9 +53,9 @@ async def filled(store, scenarios=10, **changes):
 
 async def gathered(store, asked=None, *, archive=None, bus=None, ancestors=(), drop=(), **knobs):
     asked = asked or request()
-    recipe = msgspec.structs.replace(recipe_of(asked, {}), **knobs)
-    data = Data(DataSets(store.database), archive=archive, bus=bus)
-    return await data.gather(asked, recipe, ancestors=ancestors, drop=drop, now=NOW)
+    recipe = msgspec.structs.replace(build_recipe(asked, {}), **knobs)
+    data = TrainingData(DataSets(store.database), archive=archive, bus=bus)
+    return await data.gather(asked, recipe, ancestor_jobs=ancestors, excluded_ids=drop, now=NOW)
 
 
 def names(made):
@@ -94,10 +94,14 @@ async def test_what_is_learned_from_is_the_outcome_and_not_the_total(memory):
 async def test_what_somebody_showed_to_be_right_is_imitated_instead_of_what_was_done(memory):
     rows = [await put(memory, grouped(1, agent)) for agent in "abcd"]
     word = {
-        "feedback_id": "f", "timestamp": NOW.isoformat(), "trajectory_id": rows[0].trajectory_id,
-        "user_id": "user-a", "type": "demonstration", "comment": "Close the file first.",
-    }  # fmt: skip
-    said, _ = admit_feedback(raw(word), Redactor(), Limits())
+        "feedback_id": "f",
+        "timestamp": NOW.isoformat(),
+        "trajectory_id": rows[0].trajectory_id,
+        "user_id": "user-a",
+        "type": "demonstration",
+        "comment": "Close the file first.",
+    }
+    said, _ = admit_feedback(raw(word), Redactor(), AdmissionLimits())
     await memory.take_feedback(said, now=NOW, announce=False)
     broken = replace(
         said, feedback_id="g", body=b"{", trajectory_id=rows[1].trajectory_id, user_id="user-b"
@@ -126,20 +130,26 @@ async def test_the_forbidden_are_counted_and_never_there(memory):
     await filled(memory, scenarios=2)
     bad = {
         "infra_error": await put(memory, grouped(0, "u", metadata={"infra_error": True})),
-        "evaluation": await put(memory, grouped(0, "v", metadata={"row": {"is_training_data": False}})),
+        "evaluation": await put(
+            memory, grouped(0, "v", metadata={"row": {"is_training_data": False}})
+        ),
         "opted_out": await put(memory, grouped(0, "w")),
         "no_reward": await put(memory, grouped(0, "x"), score=False),
         "erased": await put(memory, grouped(0, "y")),
         "found_bad": await put(memory, grouped(0, "z")),
-    }  # fmt: skip
+    }
     users = Users(memory.database)
     await users.opt_out("user-w", NOW)
     await users.erase("user-y", NOW)
     made = await gathered(memory, drop=[bad["found_bad"].trajectory_id])
     assert not names(made) & {row.trajectory_id for row in bad.values()}
     assert made.snapshot.left_out == {
-        "infra_error": 1, "evaluation": 1, "opted_out": 1, "no_reward": 1, "found_bad": 1,
-    }  # fmt: skip
+        "infra_error": 1,
+        "evaluation": 1,
+        "opted_out": 1,
+        "no_reward": 1,
+        "found_bad": 1,
+    }
 
 
 async def test_the_filters_of_the_contract(memory):
@@ -149,14 +159,19 @@ async def test_the_filters_of_the_contract(memory):
     await put(memory, grouped(8, "a", task_context={"domain": "writing"}))
     await put(memory, grouped(9, "a", subordinate_profile="hacker"))
     told = {
-        "date_range": {"end": "2025-12-08T23:59:59Z"}, "task_domains": ["coding"],
-        "exclude_subordinate_profiles": ["hacker"], "max_trajectory_length": 1, "min_reward": 0.9,
-    }  # fmt: skip
+        "date_range": {"end": "2025-12-08T23:59:59Z"},
+        "task_domains": ["coding"],
+        "exclude_subordinate_profiles": ["hacker"],
+        "max_trajectory_length": 1,
+        "min_reward": 0.9,
+    }
     made = await gathered(memory, request("ppo", filter=told))
     assert len(made.samples) == 18
     assert made.snapshot.left_out == {
-        "date_range": 1, "task_domains": 1, "exclude_subordinate_profiles": 1,
-    }  # fmt: skip
+        "date_range": 1,
+        "task_domains": 1,
+        "exclude_subordinate_profiles": 1,
+    }
     assert made.snapshot.filter == told
     assert min(sample.reward for sample in made.samples) < 0.9
     assert any("`min_reward` was ignored: ppo" in note for note in made.snapshot.notes)
@@ -177,10 +192,10 @@ async def test_shares_of_domains_are_asked_for_in_the_metadata(memory):
 
 async def test_the_same_store_request_and_seed_give_the_same_data_set(memory):
     rows = await filled(memory)
-    other = in_memory()
+    other = open_in_memory_store()
     await other.prepare()
     for row in reversed(rows):
-        reward = await DataSets(memory.database).remains([row.trajectory_id])
+        reward = await DataSets(memory.database).records_of_removed([row.trajectory_id])
         await put(other, row, total=reward.scored[row.trajectory_id].reward)
     one, again, moved = [
         await gathered(where, request(sample_size=30)) for where in (memory, memory, other)
@@ -196,9 +211,9 @@ async def test_the_same_store_request_and_seed_give_the_same_data_set(memory):
 
 async def test_what_the_lineage_was_trained_on_comes_last_and_is_reported(memory):
     await filled(memory)
-    data = Data(DataSets(memory.database))
+    data = TrainingData(DataSets(memory.database))
     first = await gathered(memory, request(sample_size=30), holdout=0.0)
-    await data.note_trained("job-1", first.snapshot)
+    await data.record_trained("job-1", first.snapshot)
     second = await gathered(memory, request(sample_size=30), ancestors=["job-1"], holdout=0.0)
     assert not names(first) & names(second)
     assert (first.snapshot.reused, second.snapshot.reused) == (0.0, 0.0)
@@ -210,7 +225,7 @@ async def test_what_the_lineage_was_trained_on_comes_last_and_is_reported(memory
 async def test_held_out_ones_are_not_noted_as_trained_on(memory):
     await filled(memory)
     made = await gathered(memory, holdout=0.3)
-    await Data(DataSets(memory.database)).note_trained("job-1", made.snapshot)
+    await TrainingData(DataSets(memory.database)).record_trained("job-1", made.snapshot)
     seen = {
         c.trajectory_id for c in await DataSets(memory.database).candidates(["job-1"]) if c.seen
     }
@@ -220,11 +235,13 @@ async def test_held_out_ones_are_not_noted_as_trained_on(memory):
 
 @pytest.mark.parametrize(
     ("asked", "sentence"),
-    [(request(), "the source holds no trajectory"),
-     (request("ppo", filter={"task_domains": ["writing"]}), "6 of other domains"),
-     (request(sample_size=5), "The smallest group has 6 trajectories: it does not fit into 5"),
-     (request(), "6 with too few others to compare")],
-)  # fmt: skip
+    [
+        (request(), "the source holds no trajectory"),
+        (request("ppo", filter={"task_domains": ["writing"]}), "6 of other domains"),
+        (request(sample_size=5), "The smallest group has 6 trajectories: it does not fit into 5"),
+        (request(), "6 with too few others to compare"),
+    ],
+)
 async def test_nothing_to_train_on_is_said_in_a_sentence(memory, asked, sentence):
     if "no trajectory" not in sentence:
         await filled(memory, scenarios=1)
@@ -242,8 +259,8 @@ async def test_what_is_erased_while_data_is_gathered_is_left_out(memory):
             await Users(memory.database).erase("user-a", NOW)
             return found
 
-    made = await Data(Late(memory.database)).gather(
-        request(), recipe_of(request(), {}), ancestors=[], drop=[], now=NOW
+    made = await TrainingData(Late(memory.database)).gather(
+        request(), build_recipe(request(), {}), ancestor_jobs=[], excluded_ids=[], now=NOW
     )
     assert {sample.agent_id for sample in made.samples} == {f"agent-{a}" for a in "bcdef"}
     assert made.snapshot.left_out == {"erased": 2}
@@ -259,37 +276,55 @@ async def test_a_body_that_cannot_be_read_is_left_out_and_counted(memory):
     assert made.snapshot.left_out == {"unreadable": 1}
 
 
-def test_a_wish_takes_over_what_was_asked_for():
+def test_a_selection_takes_over_what_was_requested():
     asked = request(sample_size=7, filter={"date_range": {"start": "2025-12-08T14:00:00+02:00"}})
     recipe = Recipe(windows_per_iteration=3, iterations=4, min_agents=2, seed=9, holdout=0.25)
-    wish = wish_of(asked, recipe, ["x"], NOW)
-    assert wish.start == datetime(2025, 12, 8, 12, tzinfo=UTC)
-    assert wish.end is None
-    assert (wish.sample_size, wish.most_groups, wish.min_agents) == (7, 12, 2)
-    assert (wish.seed, wish.holdout, wish.drop) == (9, 0.25, {"x"})
+    spec = selection_spec(asked, recipe, ["x"], NOW)
+    assert spec.start == datetime(2025, 12, 8, 12, tzinfo=UTC)
+    assert spec.end is None
+    assert (spec.sample_size, spec.max_groups, spec.min_agents) == (7, 12, 2)
+    assert (spec.seed, spec.holdout, spec.excluded_ids) == (9, 0.25, {"x"})
 
 
 @pytest.mark.parametrize(
     ("changes", "capped"),
-    [({}, True), ({"filter": {"date_range": {"end": "2026-01-01T00:00:00Z"}}}, True),
-     ({"filter": {"date_range": {"start": "2025-01-01T00:00:00Z"}}}, False),
-     ({"filter": {"date_range": {"start": "2025-01-01T00:00:00Z"}}, "metadata": {DATASET_SIZE: NEW}}, True)],
+    [
+        ({}, True),
+        ({"filter": {"date_range": {"end": "2026-01-01T00:00:00Z"}}}, True),
+        ({"filter": {"date_range": {"start": "2025-01-01T00:00:00Z"}}}, False),
+        (
+            {
+                "filter": {"date_range": {"start": "2025-01-01T00:00:00Z"}},
+                "metadata": {DATASET_SIZE: NEW},
+            },
+            True,
+        ),
+    ],
     ids=["no dates", "only an end", "dates of one's own", "the trigger's dates"],
-)  # fmt: skip
+)
 def test_what_earlier_versions_did_lapses_unless_the_request_names_its_dates(changes, capped):
-    wish = wish_of(request(**changes), Recipe(max_days=10), (), NOW)
-    assert wish.stale_before == (NOW - timedelta(days=10) if capped else None)
+    spec = selection_spec(request(**changes), Recipe(max_days=10), (), NOW)
+    assert spec.stale_before == (NOW - timedelta(days=10) if capped else None)
 
 
 @pytest.mark.parametrize(
     ("asked", "error", "sentence"),
-    [(request(source="clickhouse"), Rejected, "ClickHouse"),
-     (request(source="s3"), Misuse, "No archive is configured"),
-     (request(source="nats_stream"), Misuse, "no bus"),
-     (request(filter={"date_range": {"start": "2026-01-02T00:00:00Z", "end": "2026-01-01T00:00:00Z"}}),
-      Rejected, "ends before it starts"),
-     (request(metadata={"balance": "odd"}), Rejected, "balance")],
-)  # fmt: skip
+    [
+        (request(source="clickhouse"), Rejected, "ClickHouse"),
+        (request(source="s3"), Misuse, "No archive is configured"),
+        (request(source="nats_stream"), Misuse, "no bus"),
+        (
+            request(
+                filter={
+                    "date_range": {"start": "2026-01-02T00:00:00Z", "end": "2026-01-01T00:00:00Z"}
+                }
+            ),
+            Rejected,
+            "ends before it starts",
+        ),
+        (request(metadata={"balance": "odd"}), Rejected, "balance"),
+    ],
+)
 async def test_a_request_that_cannot_be_met_is_refused_with_a_sentence(
     memory, asked, error, sentence
 ):
@@ -353,8 +388,12 @@ async def test_an_old_copy_brings_nothing_back(memory, tmp_path):
     made = await gathered(memory, archive=archive, min_agents=4)
     assert names(made) == {row.trajectory_id for row in kept}
     assert made.snapshot.left_out == {
-        "erased": 2, "opted_out": 2, "evaluation": 1, "infra_error": 1, "no_reward": 1,
-    }  # fmt: skip
+        "erased": 2,
+        "opted_out": 2,
+        "evaluation": 1,
+        "infra_error": 1,
+        "no_reward": 1,
+    }
 
 
 async def test_damaged_files_and_strange_lines_are_passed_over(memory, tmp_path, caplog):
@@ -390,10 +429,10 @@ async def test_files_that_hold_nothing_of_their_own_are_read_once(memory, tmp_pa
     await archived(memory, archive, rows[:6])
     await archived(memory, archive, rows[6:])
     await pruned(memory, rows[6:7])
-    data = Data(DataSets(memory.database), archive=archive)
+    data = TrainingData(DataSets(memory.database), archive=archive)
     for opened in (3, 5):  # two files, and the one with the stray again for its text
         made = await data.gather(
-            request(), recipe_of(request(), {}), ancestors=[], drop=[], now=NOW
+            request(), build_recipe(request(), {}), ancestor_jobs=[], excluded_ids=[], now=NOW
         )
         assert names(made) == {row.trajectory_id for row in rows}
         assert archive.opened == opened
@@ -408,18 +447,20 @@ async def test_an_archive_that_is_away_is_asked_again_later(memory, monkeypatch)
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # bound, and nobody listens
         told = {
-            "AWS_ENDPOINT": f"http://127.0.0.1:{nobody.getsockname()[1]}", "AWS_ALLOW_HTTP": "true",
-            "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1",
-        }  # fmt: skip
+            "AWS_ENDPOINT": f"http://127.0.0.1:{nobody.getsockname()[1]}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "x",
+            "AWS_REGION": "us-east-1",
+        }
         for name, value in told.items():
             monkeypatch.setenv(name, value)
         with pytest.raises(Transient, match="TRAJECTORY_STORAGE_PATH cannot be read just now"):
             await gathered(memory, request(source="s3"), archive=Archive("s3://away/archive"))
 
 
-async def test_long_lines_and_many_lines_are_read_whole(memory, tmp_path, monkeypatch):
-    monkeypatch.setattr("upswing.adapters.archive.CHUNK_BYTES", 100)
-    archive = Archive(str(tmp_path))
+async def test_long_lines_and_many_lines_are_read_whole(memory, tmp_path):
+    archive = Archive(str(tmp_path), chunk_bytes=100)
     rows = await filled(memory, scenarios=1)
     path = await archived(memory, archive, rows)
     lines = [line async for where, some in archive.read() for line in some if where == path]
@@ -436,10 +477,14 @@ async def test_the_stream_says_which_and_the_store_says_what(data):
     async with running_loop(data) as loop:
         urls = loop.running.nats_urls
         sent = [
-            small(f"done, with {secret}" if place == 0 else "done", scenario_id="s", outcome=_half(place))
+            small(
+                f"done, with {secret}" if place == 0 else "done",
+                scenario_id="s",
+                outcome=_half(place),
+            )
             | {"agent_id": f"a{place}"}
             for place in range(6)
-        ]  # fmt: skip
+        ]
         async with on_bus(urls["agent"]) as agent:
             for document in sent:
                 await agent.jetstream().publish("agent.rl.trajectory.v1", raw(document))

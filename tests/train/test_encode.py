@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from upswing.adapters.tiny.tokenizer import build_tokenizer
 from upswing.dataset.sample import Sample, SampleTurn
-from upswing.train.encode import encode
-from upswing.train.recipe import Recipe
+from upswing.train.bases.tiny.tokenizer import build_tokenizer
+from upswing.train.core.recipe import Recipe
+from upswing.train.learn.encode import encode_samples
 
 CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}"
@@ -46,9 +46,14 @@ STRICT = (
 )
 """Has no system, and no tools."""
 TOOLS = CHATML.replace("m['role'] +", "('tool_response' if m['role'] == 'tool' else m['role']) +")
-TEMPLATES = {"chatml": (CHATML, "<|im_end|>"), "llama": (LLAMA, "<|eot|>"),
-             "forgetful": (FORGETFUL, "<|im_end|>"), "thinking": (THINKING, "<|im_end|>"),
-             "strict": (STRICT, "<|eot|>"), "tools": (TOOLS, "<|im_end|>")}  # fmt: skip
+TEMPLATES = {
+    "chatml": (CHATML, "<|im_end|>"),
+    "llama": (LLAMA, "<|eot|>"),
+    "forgetful": (FORGETFUL, "<|im_end|>"),
+    "thinking": (THINKING, "<|im_end|>"),
+    "strict": (STRICT, "<|eot|>"),
+    "tools": (TOOLS, "<|im_end|>"),
+}
 MARKS = ["<|im_start|>", "<|im_end|>", "<|bos|>", "<|head|>", "<|tail|>", "<|eot|>"]
 
 
@@ -72,15 +77,22 @@ def turn(seen, said=None, **more):
 
 def sample(*turns, instructions="answer refund or hold", **more):
     told = {
-        "trajectory_id": "t-1", "agent_id": "a-1", "instructions": instructions, "turns": [*turns],
-        "reward": 0.5, "raw_total": 0.4, "window_id": "w", "scenario_id": "s", "model": "m-1",
+        "trajectory_id": "t-1",
+        "agent_id": "a-1",
+        "instructions": instructions,
+        "turns": [*turns],
+        "reward": 0.5,
+        "raw_total": 0.4,
+        "window_id": "w",
+        "scenario_id": "s",
+        "model": "m-1",
         "task_id": "task-1",
-    }  # fmt: skip
+    }
     return Sample(**told | more)
 
 
 def encoded(given_, name="tiny", **knobs):
-    return encode([given_], TOKENIZERS[name], Recipe(**knobs))
+    return encode_samples([given_], TOKENIZERS[name], Recipe(**knobs))
 
 
 def one(given_, name="tiny", **knobs):
@@ -93,11 +105,14 @@ def said_of(example, name="tiny"):
     """What trains, turn by turn, as text."""
     return [
         TOKENIZERS[name].decode(
-            [i for i, t, own in zip(example.ids, example.turns, example.trained, strict=True)
-             if own and t == number]
+            [
+                i
+                for i, t, own in zip(example.ids, example.turns, example.trained, strict=True)
+                if own and t == number
+            ]
         )
         for number in range(max(example.turns) + 1)
-    ]  # fmt: skip
+    ]
 
 
 def text_of(example, name="tiny"):
@@ -255,7 +270,7 @@ def calling(given_):
     made.add_special_tokens({"extra_special_tokens": MARKS})
     made.chat_template = CALLING
     TOKENIZERS["calling"] = made
-    (example,) = encode([given_], made, Recipe()).examples
+    (example,) = encode_samples([given_], made, Recipe()).examples
     return example
 
 
@@ -310,7 +325,7 @@ def test_conversations_with_other_tools_do_not_share_what_was_rendered():
     with_buy = sample(turn("go", "hold"), tools=[buy])
     made = tokenizer_with("chatml")
     made.chat_template = CALLING
-    one_, other = encode([with_sell, with_buy], made, Recipe()).examples
+    one_, other = encode_samples([with_sell, with_buy], made, Recipe()).examples
     assert ("sell" in made.decode(one_.ids), "sell" in made.decode(other.ids)) == (True, False)
 
 
@@ -340,7 +355,7 @@ def test_a_conversation_that_the_template_refuses_is_dropped_with_its_sentence()
         "{% if 'zzz' in messages[-1]['content'] %}{{ raise_exception('no zzz') }}{% endif %}"
         + picky.chat_template
     )
-    found = encode([sample(turn("zzz", "hold")), TALK], picky, Recipe())
+    found = encode_samples([sample(turn("zzz", "hold")), TALK], picky, Recipe())
     assert "no zzz" in found.dropped["t-1"]
     assert len(found.examples) == 1
 
@@ -371,10 +386,19 @@ def blank_first():
 
 def test_tokens_are_cut_from_the_whole_where_parts_would_differ():
     tokenizer = blank_first()
-    found = encode([sample(turn("go", "hold"), turn("on", "buy"), instructions="")], tokenizer, Recipe())  # fmt: skip
+    found = encode_samples(
+        [sample(turn("go", "hold"), turn("on", "buy"), instructions="")], tokenizer, Recipe()
+    )
     (example,) = found.examples
-    told = [{"role": role, "content": text} for role, text in
-            (("user", "go"), ("assistant", "hold"), ("user", "on"), ("assistant", "buy"))]  # fmt: skip
+    told = [
+        {"role": role, "content": text}
+        for role, text in (
+            ("user", "go"),
+            ("assistant", "hold"),
+            ("user", "on"),
+            ("assistant", "buy"),
+        )
+    ]
     whole = tokenizer.apply_chat_template(told, return_dict=False)
     assert list(example.ids) == whole[: len(example.ids)]
     trained = [n for n, own in zip(example.ids, example.trained, strict=True) if own]
@@ -393,11 +417,15 @@ def recorded(*turns):
     """Each turn: what was new to read, what was said, and the logprobs of that."""
     return sample(
         *(
-            turn("?", said.removesuffix("<|end|>"), token_ids=ids_of(heard) + ids_of(said),
-                 logprobs=logps)
+            turn(
+                "?",
+                said.removesuffix("<|end|>"),
+                token_ids=ids_of(heard) + ids_of(said),
+                logprobs=logps,
+            )
             for heard, said, logps in turns
         )
-    )  # fmt: skip
+    )
 
 
 EXACT = recorded(
@@ -464,36 +492,46 @@ def test_a_reply_that_was_cut_off_has_no_end_to_train():
 
 
 def test_an_episode_of_a_world_is_encoded_as_it_was_played():
-    from upswing.worlds.episode import Episode, Step
-    from upswing.worlds.recording import trajectory_of
+    from upswing.worlds.episode import Episode, EpisodeStep
+    from upswing.worlds.recording import to_trajectory
     from upswing.worlds.triage import Triage
     from upswing.worlds.world import Observation, Outcome
 
     world = Triage(check_first=True)
     task = world.training[0]
     steps = tuple(
-        Step(Observation(seen), said, tuple(ids_of(f"<|user|>{seen}<|end|><|assistant|>")),
-             tuple(ids_of(f"{said}<|end|>")), (-1.5, -0.5))
+        EpisodeStep(
+            Observation(seen),
+            said,
+            tuple(ids_of(f"<|user|>{seen}<|end|><|assistant|>")),
+            tuple(ids_of(f"{said}<|end|>")),
+            (-1.5, -0.5),
+        )
         for seen, said in ((task.text, "check"), ("the customer is calm", task.answer))
-    )  # fmt: skip
+    )
     episode = Episode(world.name, task, "tiny", 0, 1.0, steps, Outcome(True, 1.0, "closed"))
-    example = one(_stored(trajectory_of, episode))
+    example = one(_stored(to_trajectory, episode))
     assert example.exact
     assert example.ids == episode.ids
     assert said_of(example) == ["check<|end|>", f"{task.answer}<|end|>"]
 
 
-def _stored(trajectory_of, episode):
+def _stored(to_trajectory, episode):
     from datetime import UTC, datetime
 
-    from upswing.dataset.sample import sample_of
+    from upswing.dataset.sample import build_sample
 
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    body = trajectory_of(
-        episode, trajectory_id="t-1", agent_id="a", session_id="s", window_id="w", started=at,
+    body = to_trajectory(
+        episode,
+        trajectory_id="t-1",
+        agent_id="a",
+        session_id="s",
+        window_id="w",
+        started=at,
         ended=at,
-    )  # fmt: skip
-    return sample_of(body, reward=1.0, raw_total=1.0, window_id="w", scenario_id="s")
+    )
+    return build_sample(body, reward=1.0, raw_total=1.0, window_id="w", scenario_id="s")
 
 
 # ── length, and what goes along ──────────────────────────────────────────────────────────────────
@@ -542,5 +580,5 @@ def test_what_a_loss_needs_goes_along():
 
 def test_samples_keep_their_order():
     samples = [msgspec.structs.replace(TALK, trajectory_id=f"t-{n}") for n in range(9)]
-    found = encode(samples, TOKENIZERS["tiny"], Recipe())
+    found = encode_samples(samples, TOKENIZERS["tiny"], Recipe())
     assert [example.trajectory_id for example in found.examples] == [f"t-{n}" for n in range(9)]

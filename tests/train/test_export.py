@@ -10,36 +10,63 @@ from hypothesis import strategies as st
 from tests.dataset.data_cases import NOW, grouped, put
 from tests.support import trajectory
 
-from upswing.adapters.sql.store import open_store
-from upswing.adapters.sql.users import Users
 from upswing.dataset.sample import Sample, SampleTurn
-from upswing.train.export import conversation, lines
-from upswing.train.recipe import Recipe
+from upswing.infra.sql.store import open_store
+from upswing.infra.sql.users import Users
+from upswing.train.core.recipe import Recipe
+from upswing.train.learn.export import conversation_messages, export_lines
 
 TEXT = st.text(max_size=12)
 ACTIONS = st.one_of(
     st.builds(lambda said: {"type": "response", "raw_response": said}, TEXT),
     st.builds(
-        lambda said, n: {"type": "tool_call", "tool_name": "add", "tool_args": {"a": n}, "raw_response": said},
-        TEXT, st.integers(0, 9),
+        lambda said, n: {
+            "type": "tool_call",
+            "tool_name": "add",
+            "tool_args": {"a": n},
+            "raw_response": said,
+        },
+        TEXT,
+        st.integers(0, 9),
     ),
-    st.just({"type": "tool_call", "tool_name": "a+b", "tool_args": {"calls": [{"name": "a"}, {"name": "b", "args": {"x": 1}}]}}),
+    st.just(
+        {
+            "type": "tool_call",
+            "tool_name": "a+b",
+            "tool_args": {"calls": [{"name": "a"}, {"name": "b", "args": {"x": 1}}]},
+        }
+    ),
     st.just({"type": "memory_update"}),
     st.just(None),
-)  # fmt: skip
+)
 TURNS = st.builds(
-    SampleTurn, st.one_of(TEXT, st.dictionaries(TEXT, st.integers(), max_size=2)), ACTIONS, st.booleans(),
-    output=st.one_of(st.none(), TEXT), error=st.one_of(st.none(), TEXT), context_only=st.booleans(),
-    observation_type=st.sampled_from(["user_message", "tool_result", "subordinate_response", "system_message"]),
-)  # fmt: skip
+    SampleTurn,
+    st.one_of(TEXT, st.dictionaries(TEXT, st.integers(), max_size=2)),
+    ACTIONS,
+    st.booleans(),
+    output=st.one_of(st.none(), TEXT),
+    error=st.one_of(st.none(), TEXT),
+    context_only=st.booleans(),
+    observation_type=st.sampled_from(
+        ["user_message", "tool_result", "subordinate_response", "system_message"]
+    ),
+)
 
 
 def sample(turns, number=0, **changes):
     fields = {
-        "trajectory_id": f"t{number}", "agent_id": "a", "instructions": "Be brief.", "turns": turns,
-        "reward": 1.0, "raw_total": 1.0, "window_id": "w", "scenario_id": "s", "model": "m",
-        "task_id": "task", "group": "g",
-    }  # fmt: skip
+        "trajectory_id": f"t{number}",
+        "agent_id": "a",
+        "instructions": "Be brief.",
+        "turns": turns,
+        "reward": 1.0,
+        "raw_total": 1.0,
+        "window_id": "w",
+        "scenario_id": "s",
+        "model": "m",
+        "task_id": "task",
+        "group": "g",
+    }
     return Sample(**fields | changes)
 
 
@@ -61,33 +88,49 @@ def check(talk):
 @settings(max_examples=150, deadline=None)
 @given(st.lists(TURNS, min_size=1, max_size=5))
 def test_every_trajectory_becomes_a_conversation_that_trainers_take(turns):
-    talk = conversation(sample(turns))
+    talk = conversation_messages(sample(turns))
     if talk:
         check(talk)
     for layout in ("sft", "openai", "hf"):
-        for line in lines([sample(turns)], layout, Recipe(algorithm="sft")):
+        for line in export_lines([sample(turns)], layout, Recipe(algorithm="sft")):
             check([*line.get("messages", ()), *line.get("prompt", ()), *line.get("completion", ())])
             assert layout == "openai" or "weight" not in str(line)
     held = sample(turns, held_out=True)
-    assert not any([*lines([held], layout, Recipe(algorithm="dpo"))] for layout in ("sft", "dpo"))
+    assert not any(
+        [*export_lines([held], layout, Recipe(algorithm="dpo"))] for layout in ("sft", "dpo")
+    )
 
 
 def test_a_call_is_spelled_once_and_answered_by_the_tool():
-    call = {"type": "tool_call", "tool_name": "add", "tool_args": {"a": 1},
-            "raw_response": 'Let me see. <tool_call>{"name": "add"}</tool_call>'}  # fmt: skip
+    call = {
+        "type": "tool_call",
+        "tool_name": "add",
+        "tool_args": {"a": 1},
+        "raw_response": 'Let me see. <tool_call>{"name": "add"}</tool_call>',
+    }
     turns = [
         SampleTurn("What is 1 + 1?", call, True),
-        SampleTurn("2", {"type": "response", "raw_response": "Two."}, True, observation_type="tool_result"),
-    ]  # fmt: skip
-    assert conversation(sample(turns)) == [
+        SampleTurn(
+            "2", {"type": "response", "raw_response": "Two."}, True, observation_type="tool_result"
+        ),
+    ]
+    assert conversation_messages(sample(turns)) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "What is 1 + 1?"},
-        {"role": "assistant", "content": "Let me see.", "tool_calls": [
-            {"id": "call_0", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}},
-        ]},
+        {
+            "role": "assistant",
+            "content": "Let me see.",
+            "tool_calls": [
+                {
+                    "id": "call_0",
+                    "type": "function",
+                    "function": {"name": "add", "arguments": '{"a":1}'},
+                },
+            ],
+        },
         {"role": "tool", "tool_call_id": "call_0", "content": "2"},
         {"role": "assistant", "content": "Two."},
-    ]  # fmt: skip
+    ]
 
 
 def test_a_preference_is_between_two_that_began_alike():
@@ -96,10 +139,11 @@ def test_a_preference_is_between_two_that_began_alike():
         return sample([turn], number, reward=reward, **changes)
 
     made = [said("So.", 1, 1.0), said("No.", 2, 0.0), said("Odd.", 3, 0.0, instructions="Else.")]
-    (line,) = lines(made, "dpo", Recipe(algorithm="dpo"))
+    (line,) = export_lines(made, "dpo", Recipe(algorithm="dpo"))
     assert line["prompt"] == [
-        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "How?"},
-    ]  # fmt: skip
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "How?"},
+    ]
     assert (line["chosen"][0]["content"], line["rejected"][0]["content"]) == ("So.", "No.")
 
 
@@ -125,14 +169,27 @@ async def test_the_command_writes_each_layout_of_what_may_be_learned_from(tmp_pa
     await Users(store.database).opt_out("user-c", NOW)
     store.close()
     keys = {
-        "sft": {"messages"}, "openai": {"messages"}, "dpo": {"prompt", "chosen", "rejected"},
+        "sft": {"messages"},
+        "openai": {"messages"},
+        "dpo": {"prompt", "chosen", "rejected"},
         "hf": {"id", "prompt", "completion", "reward", "label", "task", "domain", "model", "tools"},
-    }  # fmt: skip
+    }
     for layout, names in keys.items():
         done = subprocess.run(
-            [sys.executable, "-m", "upswing.cli", "export", "--data", str(tmp_path), "--layout", layout],
-            capture_output=True, timeout=300, check=False,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "upswing.cli",
+                "export",
+                "--data",
+                str(tmp_path),
+                "--layout",
+                layout,
+            ],
+            capture_output=True,
+            timeout=300,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         assert rows, (layout, done.stderr)
@@ -140,9 +197,22 @@ async def test_the_command_writes_each_layout_of_what_may_be_learned_from(tmp_pa
         assert "held out" in done.stderr.decode()
         assert "opted_out" in done.stderr.decode()
     refused = subprocess.run(
-        [sys.executable, "-m", "upswing.cli", "export", "--data", str(tmp_path), "--layout", "sft", "--after", "1"],
-        capture_output=True, timeout=300, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "upswing.cli",
+            "export",
+            "--data",
+            str(tmp_path),
+            "--layout",
+            "sft",
+            "--after",
+            "1",
+        ],
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
     assert refused.returncode != 0
     assert b"--after is for" in refused.stderr
 
@@ -154,9 +224,9 @@ def test_solved_examples_are_read_and_not_learned():
         {"role": "user", "content": "2 + 2"},
     ]
     made = sample([SampleTurn({"messages": shown}, {"raw_response": "4"}, True)])
-    (told,) = lines([made], "openai", Recipe())
+    (told,) = export_lines([made], "openai", Recipe())
     assert [each.get("weight", 1) for each in told["messages"]] == [1, 1, 0, 1, 1]
-    (plain,) = lines([made], "sft", Recipe())
+    (plain,) = export_lines([made], "sft", Recipe())
     assert [each["content"] for each in plain["messages"]] == [
         "Be brief.",
         "1 + 1",
@@ -164,6 +234,6 @@ def test_solved_examples_are_read_and_not_learned():
         "2 + 2",
         "4",
     ]
-    (flat,) = lines([made], "hf", Recipe())
+    (flat,) = export_lines([made], "hf", Recipe())
     assert flat["prompt"] == plain["messages"][:-1]
     assert flat["completion"] == [{"role": "assistant", "content": "4"}]

@@ -7,8 +7,8 @@ import pytest
 
 from upswing.contracts import TrainingRequest, from_builtins
 from upswing.contracts.examples import EXAMPLES
-from upswing.train.fit import fitted
-from upswing.train.recipe import FITTED, Recipe, recipe_of
+from upswing.train.core.fit import fit_recipe
+from upswing.train.core.recipe import FITTED, Recipe, build_recipe
 
 TINY, SMOLLM2, LARGE = 883_328, 134_515_008, 8_000_000_000
 
@@ -19,11 +19,11 @@ def asked(algorithm="grpo", recipe=None, configured=None, **hyperparameters):
     config |= {"algorithm": algorithm, "hyperparameters": hyperparameters}
     config.pop("checkpointing", None)
     tree |= {"training_config": config, "metadata": {"recipe": recipe or {}}}
-    return recipe_of(from_builtins(TrainingRequest, tree), configured or {})
+    return build_recipe(from_builtins(TrainingRequest, tree), configured or {})
 
 
 def fit(recipe, parameters=TINY, *, full=True, trajectories=800, groups=100):
-    return fitted(
+    return fit_recipe(
         recipe, parameters=parameters, full=full, trajectories=trajectories, groups=groups
     )
 
@@ -37,7 +37,11 @@ def test_a_request_that_names_nothing_leaves_everything_open_and_nothing_stays_s
 def test_what_somebody_named_stays_whoever_it_was():
     recipe = asked(recipe={"epochs": 2}, configured={"clip_low": 0.1}, learning_rate=1e-5)
     found = fit(recipe)
-    assert (found.recipe.epochs, found.recipe.clip_low, found.recipe.learning_rate) == (2, 0.1, 1e-5)  # fmt: skip
+    assert (found.recipe.epochs, found.recipe.clip_low, found.recipe.learning_rate) == (
+        2,
+        0.1,
+        1e-5,
+    )
     assert not {"epochs", "clip_low", "learning_rate"} & found.reasons.keys()
 
 
@@ -58,7 +62,12 @@ def test_the_usual_settings_stay_for_large_models():
 
 def test_an_adapter_of_a_small_language_model_gets_what_was_measured():
     found = fit(asked(), SMOLLM2, full=False, trajectories=240).recipe
-    assert (found.learning_rate, found.batch_size, found.epochs, found.lora.rank) == (5e-4, 24, 3, 16)  # fmt: skip
+    assert (found.learning_rate, found.batch_size, found.epochs, found.lora.rank) == (
+        5e-4,
+        24,
+        3,
+        16,
+    )
 
 
 @pytest.mark.parametrize("parameters", [TINY, SMOLLM2, LARGE])

@@ -28,18 +28,22 @@ from transformers import (
     Qwen3Config,
 )
 
-from upswing.train import forward, tree
-from upswing.train.example import Example
-from upswing.train.forward import score
-from upswing.train.pack import packs
+from upswing.train.learn.example import Example
+from upswing.train.learn.forward import LOGITS_PER_SLICE, score_pack
+from upswing.train.learn.packing import build_packs
+from upswing.train.learn.tree import CALL_COST_PAIRS
 
 VOCABULARY = 61
 WIDTH = 24
 CLOSE = 1e-5
 SHAPE: dict[str, Any] = {
-    "vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": 32,
-    "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 128,
-}  # fmt: skip
+    "vocab_size": VOCABULARY,
+    "hidden_size": WIDTH,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 128,
+}
 
 
 def llama(**other: Any) -> LlamaForCausalLM:
@@ -138,14 +142,24 @@ def gradients(modules: Sequence[nn.Module], sums: Callable[[], Sequence[Tensor]]
 
 
 def assert_same(
-    model: Any, examples: Sequence[Example], head: nn.Module, micro_tokens: int = 10_000
+    model: Any,
+    examples: Sequence[Example],
+    head: nn.Module,
+    micro_tokens: int = 10_000,
+    *,
+    call_cost_pairs: int = CALL_COST_PAIRS,
+    logits_per_slice: int = LOGITS_PER_SLICE,
 ) -> None:
     """Numbers and gradients of the packs are those of the examples one at a time."""
 
     def packed() -> list[Tensor]:
         sums = []
-        for pack in packs(examples, micro_tokens=micro_tokens):
-            scored = score(model, pack, entropies=True, value_head=head)
+        for pack in build_packs(
+            examples, micro_tokens=micro_tokens, call_cost_pairs=call_cost_pairs
+        ):
+            scored = score_pack(
+                model, pack, entropies=True, value_head=head, logits_per_slice=logits_per_slice
+            )
             assert scored.entropies_BT is not None
             assert scored.values_BK is not None
             for row, index in enumerate(pack.examples):
@@ -179,10 +193,10 @@ def assert_same(
 @pytest.mark.parametrize("micro_tokens", [1, 25, 10_000])
 @pytest.mark.parametrize("call_cost", [-1000, 0, 2048])
 def test_a_pack_says_and_derives_what_each_example_alone_does(
-    model, value_head, micro_tokens, call_cost, monkeypatch
+    model, value_head, micro_tokens, call_cost
 ):
-    monkeypatch.setattr(tree, "CALL_COST", call_cost)  # from a call for each run to one for all
-    assert_same(model, family(seed=3), value_head, micro_tokens)
+    # from an attention call for each run to one for all
+    assert_same(model, family(seed=3), value_head, micro_tokens, call_cost_pairs=call_cost)
 
 
 @settings(max_examples=15, deadline=None)
@@ -203,42 +217,40 @@ def test_identical_examples_prefixes_of_others_and_silent_ones_keep_their_rows(m
 
 
 @pytest.mark.parametrize("slice_", [VOCABULARY, 1 << 25])
-def test_every_example_is_scored_at_its_own_temperature(model, value_head, slice_, monkeypatch):
-    monkeypatch.setattr(forward, "SLICE", slice_)
+def test_every_example_is_scored_at_its_own_temperature(model, value_head, slice_):
     examples = family(seed=17, count=4)
     heats = cycle((0.5, 1.0, 1.7))
     hot = [replace(one, temperature=next(heats)) for one in examples]
-    assert_same(model, [*hot, *examples], value_head)
+    assert_same(model, [*hot, *examples], value_head, logits_per_slice=slice_)
 
 
 def test_a_pack_in_which_nothing_trains_is_scored_without_the_model(model, value_head):
-    (pack,) = packs([example([1, 2, 3], [False] * 3, [0] * 3)], micro_tokens=10)
-    scored = score(model, pack, entropies=True, value_head=value_head)
+    (pack,) = build_packs([example([1, 2, 3], [False] * 3, [0] * 3)], micro_tokens=10)
+    scored = score_pack(model, pack, entropies=True, value_head=value_head)
     assert scored.logps_BT.shape == (1, 0)
     assert scored.values_BK is not None
     assert scored.values_BK.shape == (1, 0)
 
 
 @pytest.mark.parametrize("slice_", [VOCABULARY, 5 * VOCABULARY])
-def test_logits_in_slices_are_the_same_logits(model, value_head, slice_, monkeypatch):
-    monkeypatch.setattr(forward, "SLICE", slice_)
-    assert_same(model, family(seed=4), value_head)
+def test_logits_in_slices_are_the_same_logits(model, value_head, slice_):
+    assert_same(model, family(seed=4), value_head, logits_per_slice=slice_)
 
 
 def test_without_gradients_nothing_is_kept_and_the_numbers_stay(model):
-    (pack,) = packs(family(seed=5), micro_tokens=10_000)
+    (pack,) = build_packs(family(seed=5), micro_tokens=10_000)
     with torch.no_grad():
-        quiet = score(model, pack)
+        quiet = score_pack(model, pack)
     assert not quiet.logps_BT.requires_grad
     assert quiet.entropies_BT is None
     assert quiet.values_BK is None
-    assert close(quiet.logps_BT, score(model, pack).logps_BT)
+    assert close(quiet.logps_BT, score_pack(model, pack).logps_BT)
 
 
 def test_an_entropy_nobody_derives_costs_the_gradient_nothing(model, value_head):
-    (pack,) = packs(family(seed=6), micro_tokens=10_000)
+    (pack,) = build_packs(family(seed=6), micro_tokens=10_000)
     with_it, without = (
-        gradients([model], lambda e=e: [score(model, pack, entropies=e).logps_BT.sum()])
+        gradients([model], lambda e=e: [score_pack(model, pack, entropies=e).logps_BT.sum()])
         for e in (True, False)
     )
     assert all(torch.equal(a, b) for a, b in zip(with_it, without, strict=True))
@@ -252,7 +264,9 @@ def test_an_entropy_nobody_derives_costs_the_gradient_nothing(model, value_head)
     [
         LlamaConfig(**SHAPE, num_key_value_heads=4, tie_word_embeddings=True),
         LlamaConfig(
-            **SHAPE, num_key_value_heads=1, attention_bias=True,
+            **SHAPE,
+            num_key_value_heads=1,
+            attention_bias=True,
             rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4},
         ),
         MistralConfig(**SHAPE, num_key_value_heads=2, sliding_window=100),
@@ -260,12 +274,27 @@ def test_an_entropy_nobody_derives_costs_the_gradient_nothing(model, value_head)
         GraniteConfig(**SHAPE, num_key_value_heads=2, logits_scaling=3.0),
         CohereConfig(**SHAPE, num_key_value_heads=2, logit_scale=0.5, eos_token_id=None),
         GPT2Config(
-            vocab_size=VOCABULARY, n_embd=WIDTH, n_layer=2, n_head=4,
-            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=None, eos_token_id=None,
+            vocab_size=VOCABULARY,
+            n_embd=WIDTH,
+            n_layer=2,
+            n_head=4,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            bos_token_id=None,
+            eos_token_id=None,
         ),
     ],
-    ids=["llama, all heads, tied", "llama, one key head, stretched", "mistral", "qwen3", "granite", "cohere", "gpt2"],
-)  # fmt: skip
+    ids=[
+        "llama, all heads, tied",
+        "llama, one key head, stretched",
+        "mistral",
+        "qwen3",
+        "granite",
+        "cohere",
+        "gpt2",
+    ],
+)
 def test_models_of_other_families_are_scored_alike(config: PretrainedConfig, value_head):
     torch.manual_seed(0)
     config.initializer_range = 0.2
@@ -277,12 +306,12 @@ def test_an_adapter_counts_when_it_is_on_and_not_when_it_is_off(value_head):
     adapted = with_adapter(llama())
     examples = family(seed=9, count=3)
     assert_same(adapted, examples, value_head)
-    (pack,) = packs(examples, micro_tokens=10_000)
-    on = score(adapted, pack).logps_BT
+    (pack,) = build_packs(examples, micro_tokens=10_000)
+    on = score_pack(adapted, pack).logps_BT
     with adapted.disable_adapter():
-        off = score(adapted, pack).logps_BT
+        off = score_pack(adapted, pack).logps_BT
     assert not close(on, off)
-    assert close(off, score(llama(), pack).logps_BT)
+    assert close(off, score_pack(llama(), pack).logps_BT)
 
 
 def with_adapter(base: LlamaForCausalLM) -> Any:
@@ -296,8 +325,8 @@ def with_adapter(base: LlamaForCausalLM) -> Any:
 
 def test_only_the_adapter_gets_gradients_when_the_base_is_frozen():
     adapted = with_adapter(llama())
-    (pack,) = packs(family(seed=10), micro_tokens=10_000)
-    score(adapted, pack, entropies=True).logps_BT.sum().backward()
+    (pack,) = build_packs(family(seed=10), micro_tokens=10_000)
+    score_pack(adapted, pack, entropies=True).logps_BT.sum().backward()
     assert all(
         (parameter.grad is not None) == ("lora_" in name)
         for name, parameter in adapted.named_parameters()
@@ -315,15 +344,15 @@ def test_a_model_that_scored_a_pack_still_generates_as_before():
     made, ids = llama(), torch.tensor([[3, 1, 4, 1, 5]])
     knobs = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
     before = made.generate(ids, **knobs)
-    (pack,) = packs(family(seed=12), micro_tokens=10_000)
-    score(made, pack)
+    (pack,) = build_packs(family(seed=12), micro_tokens=10_000)
+    score_pack(made, pack)
     assert torch.equal(made.generate(ids, **knobs), before)
 
 
 def test_a_saved_model_does_not_need_us_to_be_loaded(tmp_path):
     made = llama()
-    (pack,) = packs(family(seed=12), micro_tokens=10_000)
-    score(made, pack)
+    (pack,) = build_packs(family(seed=12), micro_tokens=10_000)
+    score_pack(made, pack)
     made.save_pretrained(tmp_path)
     assert "upswing" not in (tmp_path / "config.json").read_text()
 
@@ -332,8 +361,8 @@ def test_numbers_are_finite_when_a_token_is_all_but_impossible():
     sharp = llama()
     with torch.no_grad():
         sharp.lm_head.weight *= 300
-    (pack,) = packs(family(seed=13), micro_tokens=10_000)
-    scored = score(sharp, pack, entropies=True)
+    (pack,) = build_packs(family(seed=13), micro_tokens=10_000)
+    scored = score_pack(sharp, pack, entropies=True)
     assert scored.entropies_BT is not None
     assert scored.logps_BT.min().item() < -100
     both = scored.logps_BT.sum() + scored.entropies_BT.sum()
@@ -343,20 +372,20 @@ def test_numbers_are_finite_when_a_token_is_all_but_impossible():
 
 def test_a_model_that_is_not_plain_attention_is_refused():
     made = AutoModelForCausalLM.from_config(FalconConfig(**SHAPE, alibi=True))
-    (pack,) = packs(family(seed=14), micro_tokens=10_000)
+    (pack,) = build_packs(family(seed=14), micro_tokens=10_000)
     with pytest.raises(ValueError, match="FalconForCausalLM cannot share beginnings"):
-        score(made, pack)
+        score_pack(made, pack)
 
 
 def test_an_example_beyond_a_models_window_is_refused():
     config = MistralConfig(**SHAPE, num_key_value_heads=2, sliding_window=4)
     made = AutoModelForCausalLM.from_config(config)
-    (pack,) = packs(family(seed=15), micro_tokens=10_000)
+    (pack,) = build_packs(family(seed=15), micro_tokens=10_000)
     with pytest.raises(ValueError, match="sees 4 tokens at a time"):
-        score(made, pack)
+        score_pack(made, pack)
 
 
 def test_what_is_no_model_of_transformers_is_refused():
-    (pack,) = packs(family(seed=16), micro_tokens=10_000)
+    (pack,) = build_packs(family(seed=16), micro_tokens=10_000)
     with pytest.raises(TypeError, match="Linear is no model"):
-        score(nn.Linear(1, 1), pack)
+        score_pack(nn.Linear(1, 1), pack)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upswing.train.gae import gae, rewards_by_turn, standardised
+from upswing.train.learn.gae import compute_gae, rewards_by_turn, standardised_advantages
 
 UNTIMED = settings(deadline=None)
 
@@ -30,7 +30,7 @@ def test_it_is_the_discounted_sum_of_the_surprises(trajectory, gamma, lam):
         sum((gamma * lam) ** n * each for n, each in enumerate(surprises[k:]))
         for k in range(len(rewards))
     ]
-    advantages, returns = gae(rewards, values, gamma=gamma, lam=lam)
+    advantages, returns = compute_gae(rewards, values, gamma=gamma, lam=lam)
     assert advantages == pytest.approx(expected, abs=1e-9)
     assert returns == pytest.approx([a + v for a, v in zip(expected, values, strict=True)])
 
@@ -39,7 +39,7 @@ def test_it_is_the_discounted_sum_of_the_surprises(trajectory, gamma, lam):
 @given(trajectory=trajectories, gamma=shares)
 def test_with_lambda_one_the_return_is_what_really_came(trajectory, gamma):
     rewards, values = split(trajectory)
-    _, returns = gae(rewards, values, gamma=gamma, lam=1.0)
+    _, returns = compute_gae(rewards, values, gamma=gamma, lam=1.0)
     to_go = [
         sum(gamma**n * each for n, each in enumerate(rewards[k:])) for k in range(len(rewards))
     ]
@@ -50,7 +50,7 @@ def test_with_lambda_one_the_return_is_what_really_came(trajectory, gamma):
 @given(trajectory=trajectories, gamma=shares)
 def test_with_lambda_zero_only_the_next_turn_counts(trajectory, gamma):
     rewards, values = split(trajectory)
-    advantages, _ = gae(rewards, values, gamma=gamma, lam=0.0)
+    advantages, _ = compute_gae(rewards, values, gamma=gamma, lam=0.0)
     assert advantages[-1] == pytest.approx(rewards[-1] - values[-1])
     if len(rewards) > 1:
         assert advantages[0] == pytest.approx(rewards[0] + gamma * values[1] - values[0])
@@ -60,15 +60,15 @@ def test_with_lambda_zero_only_the_next_turn_counts(trajectory, gamma):
 def test_a_nan_stays_visible(place):
     rewards = [0.0, 0.0, 1.0]
     rewards[place] = math.nan
-    advantages, returns = gae(rewards, [0.0] * 3, gamma=1.0, lam=0.95)
+    advantages, returns = compute_gae(rewards, [0.0] * 3, gamma=1.0, lam=0.95)
     assert math.isnan(advantages[0])
     assert math.isnan(returns[0])
-    assert all(math.isnan(each) for (each,) in standardised([(a,) for a in advantages]))
+    assert all(math.isnan(each) for (each,) in standardised_advantages([(a,) for a in advantages]))
 
 
 def test_as_many_values_as_rewards():
     with pytest.raises(ValueError):
-        gae([0.0, 1.0], [0.0], gamma=1.0, lam=1.0)
+        compute_gae([0.0, 1.0], [0.0], gamma=1.0, lam=1.0)
     with pytest.raises(ValueError, match="2 rewards were given for 3 turns"):
         rewards_by_turn(1.0, (0.0, 0.0), 3)
     with pytest.raises(ValueError, match="at least one turn"):
@@ -78,7 +78,7 @@ def test_as_many_values_as_rewards():
 @UNTIMED
 @given(st.lists(st.lists(numbers, min_size=1, max_size=4), min_size=1, max_size=6))
 def test_standardised_turns_have_mean_zero_and_their_order(advantages):
-    found = [each for row in standardised(advantages) for each in row]
+    found = [each for row in standardised_advantages(advantages) for each in row]
     given_ones = [each for row in advantages for each in row]
     assert sum(found) == pytest.approx(0, abs=1e-6)
     assert all(

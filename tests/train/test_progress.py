@@ -7,36 +7,72 @@ import pytest
 
 from upswing.contracts import decode, encode
 from upswing.contracts.training import TrainingStatus
-from upswing.train.progress import Told, heard, status_of
-from upswing.train.report import DECODER, ENCODER, Beat, Began, Done, Failed, Saved, Stepped
-from upswing.train.verdict import Exit, cause_of
+from upswing.train.core.exit_verdict import ProcessExit, failure_cause
+from upswing.train.core.progress import JobProgress, apply_report, training_status
+from upswing.train.core.report import (
+    DECODER,
+    ENCODER,
+    CheckpointSaved,
+    Heartbeat,
+    StepReport,
+    TrainingDone,
+    TrainingFailed,
+    TrainingStarted,
+)
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
-BEGAN = Began(
-    total_steps=10, total_epochs=2, first_step=0, examples=64, groups=8, flat_groups=3,
-    trained_tokens=200, off_policy_tokens=50, masked_trajectories=1, dropped={"too long": 2},
+BEGAN = TrainingStarted(
+    total_steps=10,
+    total_epochs=2,
+    first_step=0,
+    examples=64,
+    groups=8,
+    flat_groups=3,
+    trained_tokens=200,
+    off_policy_tokens=50,
+    masked_trajectories=1,
+    dropped={"too long": 2},
     versions={"torch": "2.13.0"},
-)  # fmt: skip
-STEPPED = Stepped(
-    step=4, epoch=1, loss=0.5, reward_mean=0.6, reward_std=0.1, entropy=1.2, kl=-1e-9, clipped=0.1,
-    grad_norm=1.0, learning_rate=1e-5, tokens=80, seconds=2.0,
-)  # fmt: skip
-DONE = Done(
-    step=10, final="f", curves="c", tensorboard="t", card="m", holdout_before=0.4,
-    holdout_after=0.7, peak_rss_bytes=10**9, seconds=20.0, samples=64, reward_mean=0.6,
-)  # fmt: skip
+)
+STEPPED = StepReport(
+    step=4,
+    epoch=1,
+    loss=0.5,
+    reward_mean=0.6,
+    reward_std=0.1,
+    entropy=1.2,
+    kl=-1e-9,
+    clipped=0.1,
+    grad_norm=1.0,
+    learning_rate=1e-5,
+    tokens=80,
+    seconds=2.0,
+)
+DONE = TrainingDone(
+    step=10,
+    final="f",
+    curves="c",
+    tensorboard="t",
+    card="m",
+    holdout_before=0.4,
+    holdout_after=0.7,
+    peak_rss_bytes=10**9,
+    seconds=20.0,
+    samples=64,
+    reward_mean=0.6,
+)
 
 
 def told(*reports):
-    state = Told()
+    state = JobProgress()
     for report in reports:
-        state = heard(state, DECODER.decode(ENCODER.encode(report)))
+        state = apply_report(state, DECODER.decode(ENCODER.encode(report)))
     return state
 
 
 def test_a_status_in_the_middle_tells_how_far_and_how_well():
-    status = status_of(
-        "j", "running", told(BEGAN, STEPPED, Beat(5, "training")), now=NOW, seconds=8
+    status = training_status(
+        "j", "running", told(BEGAN, STEPPED, Heartbeat(5, "training")), now=NOW, seconds=8
     )
     again = decode(TrainingStatus, encode(status))
     assert again.progress.percent_complete == 40
@@ -47,10 +83,14 @@ def test_a_status_in_the_middle_tells_how_far_and_how_well():
 
 
 def test_the_end_tells_what_was_gained_and_what_it_cost():
-    status = status_of(
-        "j", "completed", told(BEGAN, STEPPED, Saved(4, "p", 0.6, best=True), DONE),
-        now=NOW, seconds=1800, cost_per_hour=4.0,
-    )  # fmt: skip
+    status = training_status(
+        "j",
+        "completed",
+        told(BEGAN, STEPPED, CheckpointSaved(4, "p", 0.6, best=True), DONE),
+        now=NOW,
+        seconds=1800,
+        cost_per_hour=4.0,
+    )
     assert status.evaluation_results.improvement_over_baseline == pytest.approx(0.3)
     assert status.resource_usage.cost_usd == 2.0
     assert status.metrics.best.step == 4
@@ -58,31 +98,31 @@ def test_the_end_tells_what_was_gained_and_what_it_cost():
 
 
 def test_a_status_before_the_first_word_is_valid_too():
-    status = status_of("j", "queued", Told(), now=NOW, seconds=0)
+    status = training_status("j", "queued", JobProgress(), now=NOW, seconds=0)
     assert decode(TrainingStatus, encode(status)).progress is msgspec.UNSET
 
 
 def test_the_childs_own_word_counts_most():
-    failed = Failed("CONVERGENCE", "nan", "…", 3)
-    assert cause_of(told(failed), Exit(1), None)[0] == "CONVERGENCE"
+    failed = TrainingFailed("CONVERGENCE", "nan", "…", 3)
+    assert failure_cause(told(failed), ProcessExit(1), None)[0] == "CONVERGENCE"
 
 
 @pytest.mark.parametrize(
     ("end", "cause"),
     [
-        (Exit(0, "timeout"), "TIMEOUT"),
-        (Exit(0, "silence"), "TIMEOUT"),
-        (Exit(0, "frozen"), "LOST"),
-        (Exit(-6, tail="terminate called after throwing 'std::bad_alloc'"), "OOM"),
-        (Exit(-9), "LOST"),
-        (Exit(-15), "LOST"),
-        (Exit(3), "UNKNOWN"),
+        (ProcessExit(0, "timeout"), "TIMEOUT"),
+        (ProcessExit(0, "silence"), "TIMEOUT"),
+        (ProcessExit(0, "frozen"), "LOST"),
+        (ProcessExit(-6, log_tail="terminate called after throwing 'std::bad_alloc'"), "OOM"),
+        (ProcessExit(-9), "LOST"),
+        (ProcessExit(-15), "LOST"),
+        (ProcessExit(3), "UNKNOWN"),
     ],
 )
 def test_without_a_word_the_way_it_ended_tells_why(end, cause):
-    assert cause_of(Told(), end, 10**9)[0] == cause
+    assert failure_cause(JobProgress(), end, 10**9)[0] == cause
 
 
 def test_a_kill_near_the_limit_counts_as_out_of_memory():
-    assert cause_of(told(Beat(950, "training")), Exit(-9), 1000)[0] == "OOM"
-    assert cause_of(told(Beat(100, "training")), Exit(-9), 1000)[0] == "LOST"
+    assert failure_cause(told(Heartbeat(950, "training")), ProcessExit(-9), 1000)[0] == "OOM"
+    assert failure_cause(told(Heartbeat(100, "training")), ProcessExit(-9), 1000)[0] == "LOST"

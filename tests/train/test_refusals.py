@@ -12,9 +12,9 @@ import torch
 from checkpoint_attacks import Dice, attacks, change_tensors, harmful, weights_of
 from checkpoint_cases import fresh_model, make_base, make_checkpoint, optimizer_of
 
-from upswing.adapters.checkpoints.checking import manifest_from, verify
-from upswing.adapters.checkpoints.manifest import Refused
-from upswing.adapters.checkpoints.reading import restore
+from upswing.train.checkpoints.checking import parse_manifest, verify
+from upswing.train.checkpoints.manifest import InvalidCheckpoint
+from upswing.train.checkpoints.reading import restore_checkpoint
 
 KINDS = ("adapter", "full")
 MEGABYTE = 1 << 20
@@ -32,8 +32,18 @@ class Watch:
             return
         if event == "open" and isinstance(arguments[0], str | bytes | os.PathLike):
             self.opened.append(os.fsdecode(arguments[0]))
-        elif event in {"pickle.find_class", "os.system", "subprocess.Popen", "socket.connect",
-                       "os.exec", "os.rename", "os.remove", "os.mkdir", "os.symlink", "os.link"}:  # fmt: skip
+        elif event in {
+            "pickle.find_class",
+            "os.system",
+            "subprocess.Popen",
+            "socket.connect",
+            "os.exec",
+            "os.rename",
+            "os.remove",
+            "os.mkdir",
+            "os.symlink",
+            "os.link",
+        }:
             self.ran.append((event, arguments))
 
     def __enter__(self):
@@ -78,7 +88,9 @@ def tree(folder):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_bad_checkpoint_is_refused_with_a_sentence_and_runs_nothing(good, tmp_path, kind, trials):  # fmt: skip
+def test_every_bad_checkpoint_is_refused_with_a_sentence_and_runs_nothing(
+    good, tmp_path, kind, trials
+):
     base, made = good
     model = fresh_model(base, kind)
     optimizer = optimizer_of(model)
@@ -95,12 +107,12 @@ def test_every_bad_checkpoint_is_refused_with_a_sentence_and_runs_nothing(good, 
         before = tree(tmp_path)
         for load in (
             lambda folder=folder: verify(folder, base=base),
-            lambda folder=folder: restore(folder, model, optimizer, base=base),
+            lambda folder=folder: restore_checkpoint(folder, model, optimizer, base=base),
         ):
             with WATCH:
                 try:
                     load()
-                except Refused as error:
+                except InvalidCheckpoint as error:
                     sentence = str(error)
                 else:
                     taken.append((attack.__name__, seed))
@@ -127,14 +139,14 @@ def test_every_bad_checkpoint_is_refused_with_a_sentence_and_runs_nothing(good, 
 def test_a_manifest_with_any_bit_changed_is_refused(good, kind, trials):
     _, made = good
     raw = (made[kind] / "manifest.json").read_bytes()
-    manifest_from(raw)
+    parse_manifest(raw)
     taken = []
     for at in range(len(raw)):
         body = bytearray(raw)
         body[at] ^= 1 << at % 8
         try:
-            manifest_from(bytes(body))
-        except Refused:
+            parse_manifest(bytes(body))
+        except InvalidCheckpoint:
             continue
         taken.append(at)
     trials.add(len(raw), lost=len(taken))
@@ -160,8 +172,8 @@ def test_a_state_of_chance_that_cannot_be_is_refused(good, tmp_path):
                 tensors[name] = tensors[name][:9] * 0 + 255
 
         change_tensors(folder, folder / "optimizer.safetensors", change)
-        with pytest.raises(Refused, match="chance"):
-            restore(folder, model, base=base)
+        with pytest.raises(InvalidCheckpoint, match="chance"):
+            restore_checkpoint(folder, model, base=base)
 
 
 def test_the_trap_would_have_snapped(tmp_path):
@@ -174,7 +186,7 @@ def test_the_trap_would_have_snapped(tmp_path):
 
 def test_a_checkpoint_that_is_too_large_is_not_even_read(good):
     _, made = good
-    with WATCH, pytest.raises(Refused, match="larger than 1000 bytes"):
+    with WATCH, pytest.raises(InvalidCheckpoint, match="larger than 1000 bytes"):
         verify(made["adapter"], limit_bytes=1000)
     assert WATCH.opened == []
 
@@ -190,11 +202,11 @@ def test_a_large_file_of_nothing_takes_little_memory(good, tmp_path):
         os.truncate(path, 200 * MEGABYTE)
         tracemalloc.start()
         try:
-            with pytest.raises(Refused):
+            with pytest.raises(InvalidCheckpoint):
                 verify(folder)
-            from upswing.adapters.checkpoints.headers import read_header
+            from upswing.train.checkpoints.headers import read_header
 
-            with pytest.raises(Refused, match="no safetensors file"):
+            with pytest.raises(InvalidCheckpoint, match="no safetensors file"):
                 read_header(path)
             assert tracemalloc.get_traced_memory()[1] < 20 * MEGABYTE
         finally:
@@ -203,5 +215,5 @@ def test_a_large_file_of_nothing_takes_little_memory(good, tmp_path):
 
 def test_an_empty_folder_and_no_folder_are_no_checkpoints(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "a\0b"):
-        with pytest.raises(Refused):
+        with pytest.raises(InvalidCheckpoint):
             verify(path)

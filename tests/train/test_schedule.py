@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.train.recipe import Recipe
-from upswing.train.schedule import learning_rate, steps_of
+from upswing.train.core.recipe import Recipe
+from upswing.train.learn.schedule import learning_rate, plan_steps
 
 clusters = st.lists(st.integers(1, 9), min_size=1, max_size=12).map(
     lambda sizes: [tuple(range(sum(sizes[:i]), sum(sizes[: i + 1]))) for i in range(len(sizes))]
@@ -13,7 +13,7 @@ clusters = st.lists(st.integers(1, 9), min_size=1, max_size=12).map(
 
 @given(clusters, st.integers(1, 16), st.integers(1, 3), st.integers(0, 99))
 def test_every_epoch_takes_every_trajectory_once(groups, size, epochs, seed):
-    steps = steps_of(groups, Recipe(batch_size=size, epochs=epochs, seed=seed))
+    steps = plan_steps(groups, Recipe(batch_size=size, epochs=epochs, seed=seed))
     everybody = sorted(member for group in groups for member in group)
     for epoch in range(epochs):
         taken = [m for step in steps if step.epoch == epoch for m in step.members]
@@ -23,9 +23,9 @@ def test_every_epoch_takes_every_trajectory_once(groups, size, epochs, seed):
 @given(clusters, st.integers(1, 16), st.integers(0, 99))
 def test_clusters_stay_whole_and_the_order_is_the_seeds(groups, size, seed):
     recipe = Recipe(batch_size=size, seed=seed)
-    steps = steps_of(groups, recipe)
+    steps = plan_steps(groups, recipe)
     assert all(cluster in groups for step in steps for cluster in step.clusters)
-    assert steps == steps_of(groups, recipe)
+    assert steps == plan_steps(groups, recipe)
     full = [step for step in steps if len(step.members) >= size]
     assert len(steps) - len(full) <= recipe.epochs
 
@@ -33,7 +33,7 @@ def test_clusters_stay_whole_and_the_order_is_the_seeds(groups, size, seed):
 @given(clusters, st.integers(1, 5), st.integers(1, 4))
 def test_iterations_take_their_share_round_and_round(groups, share, iterations):
     recipe = Recipe(windows_per_iteration=share, iterations=iterations, epochs=1)
-    steps = steps_of(groups, recipe)
+    steps = plan_steps(groups, recipe)
     for iteration in range(iterations):
         chosen = [c for step in steps if step.iteration == iteration for c in step.clusters]
         assert len(chosen) == min(share, len(groups)) == len(set(chosen))

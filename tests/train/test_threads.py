@@ -1,13 +1,13 @@
-"""With how many threads is a model trained? As many as suit it, and leave the server beside it its cores."""
+"""With how many threads is a model trained? As many as suit it, and leave a model server its cores."""
 
 import os
 
 import pytest
 import torch
 
-from upswing.adapters.models import set_threads
 from upswing.config import TrainConfig
-from upswing.workshop import limits_of
+from upswing.train.bases.loading import set_threads
+from upswing.train.wiring import job_limits
 
 CORES = os.cpu_count() or 1
 SMALL = torch.nn.Linear(100, 100, device="meta")
@@ -25,7 +25,7 @@ def threads():
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize(
-    ("model", "told", "beside", "expected"),
+    ("model", "configured", "shares_cores", "expected"),
     [
         (SMALL, None, False, 1),
         (SMALL, None, True, 1),
@@ -35,12 +35,12 @@ def threads():
         (LARGE, 2, True, 2),
     ],
 )
-def test_the_table(model, told, beside, expected):
-    set_threads(model, told, beside=beside)
+def test_the_table(model, configured, shares_cores, expected):
+    set_threads(model, configured, shares_cores=shares_cores)
     assert torch.get_num_threads() == expected
 
 
-@pytest.mark.parametrize("beside", [True, False])
-def test_what_the_user_set_and_who_works_beside_it_reach_a_job(beside):
-    limits = limits_of(TrainConfig(threads=7), beside=beside)
-    assert (limits.threads, limits.beside) == (7, beside)
+@pytest.mark.parametrize("shares_cores", [True, False])
+def test_what_the_user_set_and_a_server_on_the_same_cores_reach_a_job(shares_cores):
+    limits = job_limits(TrainConfig(threads=7), shares_cores=shares_cores)
+    assert (limits.threads, limits.shares_cores) == (7, shares_cores)

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from upswing.adapters.bases import resolve
-from upswing.adapters.once import made_once
-from upswing.adapters.tiny.corpus import talk
-from upswing.adapters.tiny.making import ensure_tiny
-from upswing.adapters.tiny.recipe import Warmth
-from upswing.adapters.tiny.tokenizer import build_tokenizer
-from upswing.adapters.tiny.vocabulary import SPECIALS, actions, words
+from upswing.infra.once import make_folder_once
+from upswing.train.bases.catalog import resolve_base
+from upswing.train.bases.tiny.building import ensure_tiny
+from upswing.train.bases.tiny.corpus import make_conversation
+from upswing.train.bases.tiny.recipe import PretrainingSettings
+from upswing.train.bases.tiny.tokenizer import build_tokenizer
+from upswing.train.bases.tiny.vocabulary import SPECIALS, action_words, vocabulary_words
 from upswing.worlds.triage import ACTIONS, LOOK_UP, WORDS, Triage
 
 TOKENIZER = build_tokenizer()
-COLD = Warmth(steps=0)
+COLD = PretrainingSettings(steps=0)
 
 
 def ids_of(text):
@@ -42,7 +42,13 @@ def test_any_text_comes_back_as_it_was(text):
     assert TOKENIZER.decode(ids_of(text)) == text
 
 
-@given(st.lists(st.one_of(st.sampled_from([*words(), *SPECIALS, " ", "\n", "'s", "7"]), st.text())))
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from([*vocabulary_words(), *SPECIALS, " ", "\n", "'s", "7"]), st.text()
+        )
+    )
+)
 def test_words_in_any_surroundings_come_back(parts):
     assert TOKENIZER.decode(ids_of("".join(parts))) == "".join(parts)
 
@@ -56,12 +62,12 @@ def test_the_chat_template_keeps_every_character(asked, answered):
 
 @pytest.mark.parametrize("before", ["", " "])
 def test_every_word_is_one_token(before):
-    assert [word for word in words() if len(ids_of(before + word)) != 1] == []
+    assert [word for word in vocabulary_words() if len(ids_of(before + word)) != 1] == []
 
 
 def test_the_words_of_the_world_are_known():
-    assert set(WORDS) <= set(words())
-    assert {*ACTIONS, LOOK_UP} <= set(actions())
+    assert set(WORDS) <= set(vocabulary_words())
+    assert {*ACTIONS, LOOK_UP} <= set(action_words())
 
 
 def test_a_prompt_of_the_world_is_short():
@@ -78,7 +84,7 @@ def test_json_and_code_need_no_bytes_for_their_marks():
 def test_what_is_read_has_the_form_of_the_template():
     chance = Random(1)
     for _ in range(50):
-        text = talk(chance, 1.0).text
+        text = make_conversation(chance, 1.0).text
         parts = [part.partition("|>") for part in text.split("<|end|>")[:-1]]
         messages = [{"role": role[2:], "content": said} for role, _, said in parts]
         assert TOKENIZER.apply_chat_template(messages, tokenize=False) == text
@@ -87,7 +93,7 @@ def test_what_is_read_has_the_form_of_the_template():
 def test_every_answer_that_is_read_was_offered():
     chance = Random(2)
     for _ in range(200):
-        read = talk(chance, chance.random())
+        read = make_conversation(chance, chance.random())
         answers = [part.partition("<|end|>")[0] for part in read.text.split("<|assistant|>")[1:]]
         assert answers
         assert set(answers) <= set(read.options)
@@ -98,9 +104,9 @@ def test_every_answer_that_is_read_was_offered():
 
 
 def test_the_same_seed_makes_the_same_model(tmp_path):
-    little = Warmth(steps=3, batch=8)
+    little = PretrainingSettings(steps=3, batch=8)
     one, two, other = (
-        ensure_tiny(tmp_path / name, seed, warmth=little)
+        ensure_tiny(tmp_path / name, seed, pretraining=little)
         for name, seed in (("one", 0), ("two", 0), ("other", 1))
     )
     assert one.name == two.name != other.name
@@ -111,18 +117,24 @@ def test_the_same_seed_makes_the_same_model(tmp_path):
 def test_chance_outside_is_not_touched_and_does_not_matter(tmp_path):
     torch.manual_seed(5)
     before = torch.random.get_rng_state(), torch.get_num_threads()
-    one = ensure_tiny(tmp_path / "one", warmth=COLD)
+    one = ensure_tiny(tmp_path / "one", pretraining=COLD)
     assert torch.equal(before[0], torch.random.get_rng_state())
     assert torch.get_num_threads() == before[1]
     torch.manual_seed(6)
-    two = ensure_tiny(tmp_path / "two", warmth=COLD)
+    two = ensure_tiny(tmp_path / "two", pretraining=COLD)
     assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
 
 
 def test_it_is_an_ordinary_model_folder_of_about_a_million_weights(tmp_path):
-    folder = ensure_tiny(tmp_path, warmth=COLD)
-    names = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
-             "chat_template.jinja", "generation_config.json"}  # fmt: skip
+    folder = ensure_tiny(tmp_path, pretraining=COLD)
+    names = {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+        "generation_config.json",
+    }
     assert names == {path.name for path in folder.iterdir()} - {".sha256"}
     model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
     tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -145,7 +157,7 @@ def test_of_many_who_ask_at_once_one_makes_it(tmp_path):
 
     def ask(_):
         ready.wait()
-        return made_once(tmp_path / "cache" / "thing", make)
+        return make_folder_once(tmp_path / "cache" / "thing", make)
 
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(8)))
@@ -156,14 +168,14 @@ def test_of_many_who_ask_at_once_one_makes_it(tmp_path):
 @pytest.mark.live
 def test_a_maker_that_dies_leaves_nothing_half_made(tmp_path):
     code = (
-        "import os, sys; from pathlib import Path; from upswing.adapters.once import made_once\n"
+        "import os, sys; from pathlib import Path; from upswing.infra.once import make_folder_once\n"
         "def die(folder): (folder / 'half').write_text('x'); os._exit(9)\n"
-        "made_once(Path(sys.argv[1]), die)"
+        "make_folder_once(Path(sys.argv[1]), die)"
     )
     place = tmp_path / "thing"
     assert subprocess.run([sys.executable, "-c", code, place], check=False).returncode == 9
     assert not place.exists()
-    made_once(place, lambda folder: (folder / "a").write_text("whole"))
+    make_folder_once(place, lambda folder: (folder / "a").write_text("whole"))
     assert {path.name for path in place.iterdir()} == {"a", ".sha256"}
 
 
@@ -173,7 +185,7 @@ def test_a_maker_that_fails_leaves_nothing(tmp_path):
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        made_once(tmp_path / "thing", fail)
+        make_folder_once(tmp_path / "thing", fail)
     assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == []
 
 
@@ -184,7 +196,7 @@ def test_a_maker_that_fails_leaves_nothing(tmp_path):
 def tiny(bases):
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield AutoModelForCausalLM.from_pretrained(resolve("tiny", bases).folder).eval()
+    yield AutoModelForCausalLM.from_pretrained(resolve_base("tiny", bases).folder).eval()
     torch.set_num_threads(before)
 
 
@@ -201,8 +213,8 @@ def next_words(model, prompts):
 @pytest.mark.learn
 def test_it_answers_with_one_of_the_offered_words_and_stops(tiny):
     chance = Random(77)
-    read = [talk(chance, 1.0) for _ in range(120)]
-    read = [one for one in read if set(one.options) <= set(actions())]
+    read = [make_conversation(chance, 1.0) for _ in range(120)]
+    read = [one for one in read if set(one.options) <= set(action_words())]
     prompts = [ids_of(one.text.rpartition("<|assistant|>")[0] + "<|assistant|>") for one in read]
     said = next_words(tiny, prompts)
     offered = [[number for word in one.options for number in ids_of(word)] for one in read]

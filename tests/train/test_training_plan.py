@@ -10,43 +10,58 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import running_loop
 from tests.dataset.data_cases import NOW, crowd
+from tests.deploy.controlling import OWN, report
 from tests.support import Client, cli, trajectory, until
 
-from upswing.adapters.sql.decisions import Decisions
-from upswing.cli.learn_report import _evidence, gather
-from upswing.cli.learn_view import Cycle, Earned, History, draw, render
+from upswing.cli.learn_report import _compared_on, _decision_reasons, gather
+from upswing.cli.learn_view import Cycle, History, ModelEarnings, draw_chart, render
 from upswing.config import Settings, TriggerConfig
+from upswing.dataset.filtering import SelectionSpec
 from upswing.dataset.select import select
-from upswing.dataset.sift import Wish
-from upswing.dataset.snapshot import snapshot_of
-from upswing.deploy.journal import Judged
-from upswing.deploy.strategy import Boldness
-from upswing.ports import Decision
-from upswing.train.fit import Fitted
-from upswing.train.movement import Movement, movement_of
-from upswing.train.plan import Earlier, plan_of
-from upswing.train.plan import render as plan_text
-from upswing.train.recipe import Recipe
+from upswing.dataset.snapshot import build_snapshot
+from upswing.deploy.core.journal import StrategyInputs
+from upswing.deploy.core.strategy import StrategyPolicy
+from upswing.infra.sql.decisions import Decisions
+from upswing.records import Decision
+from upswing.train.core.fit import FittedRecipe
+from upswing.train.core.plan import CompletedJob, build_plan
+from upswing.train.core.plan import plan_lines as plan_text
+from upswing.train.core.policy_change import PolicyChange, policy_change
+from upswing.train.core.recipe import Recipe
 
 
 def snapshot(people):
-    wish = Wish("grpo", 1000, ages={"tiny": 0})
-    return snapshot_of(
-        select(people, wish), wish, source="local", given_filter={}, left_out={}, notes=[], made=NOW
+    spec = SelectionSpec("grpo", 1000, policy_ages={"tiny": 0})
+    return build_snapshot(
+        select(people, spec),
+        spec,
+        source="local",
+        requested_filter={},
+        left_out={},
+        notes=[],
+        made=NOW,
     )
 
 
 @pytest.mark.parametrize(
     ("earlier", "seconds", "told"),
-    [([], 10 + 240 * (0.004 + 1.3e-9 * 1e6), "roughly"), ([Earlier("j", 120, 30.0, 0.5)], 60.0, "job j"),
-     ([Earlier("odd", 0, 0.0, 0.0), Earlier("k", 240, 7.0, 0.5)], 7.0, "job k")],
-)  # fmt: skip
+    [
+        ([], 10 + 240 * (0.004 + 1.3e-9 * 1e6), "roughly"),
+        ([CompletedJob("j", 120, 30.0, 0.5)], 60.0, "job j"),
+        ([CompletedJob("odd", 0, 0.0, 0.0), CompletedJob("k", 240, 7.0, 0.5)], 7.0, "job k"),
+    ],
+)
 def test_time_and_memory_are_those_of_an_earlier_job_or_a_guess(earlier, seconds, told):
-    fit = Fitted(Recipe(epochs=3), {"epochs": "measured"})
-    plan = plan_of(
-        snapshot(crowd(80)), fit, base_model="tiny", starts_from="v2", parameters=1_000_000,
-        full=True, earlier=earlier,
-    )  # fmt: skip
+    fit = FittedRecipe(Recipe(epochs=3), {"epochs": "measured"})
+    plan = build_plan(
+        snapshot(crowd(80)),
+        fit,
+        base_model="tiny",
+        starts_from="v2",
+        parameters=1_000_000,
+        full=True,
+        earlier=earlier,
+    )
     assert (plan.trajectories, plan.usable_groups, plan.policies) == (80, 10, {"tiny": 80})
     assert plan.seconds == pytest.approx(seconds, rel=0.05)
     assert told in plan.estimated_from
@@ -96,24 +111,46 @@ async def test_a_dry_run_says_what_a_job_would_do_and_makes_none(data):
 
 
 STATUS = {
-    "stopped": "kl_budget", "kl_from_parent": 1.4, "changed_answers": 0.25,
-    "train_reward": [0.31, 0.52], "holdout_reward": [0.3, 0.5], "holdout_measured_by": "logged",
-    "off_policy_share": 0.1, "importance_mean": 0.98, "importance_truncated": 0.001,
-    "effective_sample": 0.9, "mismatch_kl": 0.00021, "no_change": False,
-}  # fmt: skip
+    "stopped": "kl_budget",
+    "kl_from_parent": 1.4,
+    "changed_answers": 0.25,
+    "train_reward": [0.31, 0.52],
+    "holdout_reward": [0.3, 0.5],
+    "holdout_measured_by": "logged",
+    "off_policy_share": 0.1,
+    "importance_mean": 0.98,
+    "importance_truncated": 0.001,
+    "effective_sample": 0.9,
+    "mismatch_kl": 0.00021,
+    "no_change": False,
+}
 """Of a completed job."""
 
 
 def test_a_learn_report_tells_each_cycle_and_draws_it(tmp_path):
     def cycle(number, state, why=()):
         return Cycle(
-            number, f"job-{number}", NOW, "grpo", "completed", 60.0, {"tiny": 0.25, "v1": 0.75}, 800, 90,
-            f"v{number}", "tiny", state, movement_of("grpo", STATUS), (0.1, 0.05, 0.15), "pass", why,
-            Earned(500, 0.5, 0.6),
-        )  # fmt: skip
+            number,
+            f"job-{number}",
+            NOW,
+            "grpo",
+            "completed",
+            60.0,
+            {"tiny": 0.25, "v1": 0.75},
+            800,
+            90,
+            f"v{number}",
+            "tiny",
+            state,
+            policy_change("grpo", STATUS),
+            (0.1, 0.05, 0.15),
+            "pass",
+            why,
+            ModelEarnings(500, 0.5, 0.6),
+        )
 
     history = History(
-        {"tiny": Earned(900, 0.3, None)},
+        {"tiny": ModelEarnings(900, 0.3, None)},
         (cycle(1, "retired"), cycle(2, "rolled_back", ("It is worse.",))),
     )
     text = "\n".join(render(history))
@@ -130,7 +167,7 @@ def test_a_learn_report_tells_each_cycle_and_draws_it(tmp_path):
     assert "server and trainer 2.1e-04 nats a token apart" in text
     assert "learned on   800 trajectories, 90 groups with a difference" in text
     assert "validation   pass, +0.100 [+0.050, +0.150]" in text
-    draw(history, tmp_path / "chart.png")
+    draw_chart(history, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").read_bytes()[:4] == b"\x89PNG"
 
 
@@ -156,15 +193,68 @@ async def test_a_learn_report_counts_neither_practice_nor_evaluations(store):
             )
 
     await store.database.write(unit)
-    assert (await gather(store.database)).base == {"tiny": Earned(4, 0.75, None)}
+    assert (await gather(store.database)).base == {"tiny": ModelEarnings(4, 0.75, None)}
 
 
 def cycle_of(algorithm="grpo", state="completed", model_id="v1", **changes):
     made = Cycle(
-        1, "job-1", NOW, algorithm, state, 60.0, {"tiny": 1.0}, 428, 428, model_id, "tiny",
-        "deployed" if model_id else None, Movement(kl=1.4), None, "", (),
-    )  # fmt: skip
+        1,
+        "job-1",
+        NOW,
+        algorithm,
+        state,
+        60.0,
+        {"tiny": 1.0},
+        428,
+        428,
+        model_id,
+        "tiny",
+        "deployed" if model_id else None,
+        PolicyChange(kl=1.4),
+        None,
+        "",
+        (),
+    )
     return replace(made, **changes)
+
+
+@pytest.mark.parametrize(
+    ("held_out", "played", "earned", "note"),
+    [
+        ((0.293, 0.817), False, ModelEarnings(400, 0.489, None), "0.328 above the 0.489 in use"),
+        ((0.3, 0.817), True, ModelEarnings(400, 0.4, 0.489), "played by the trainer, 0.328 above"),
+        ((0.3, 0.2), False, ModelEarnings(400, 0.6, None), "0.400 below the 0.600 in use"),
+        ((0.3, 0.5), False, ModelEarnings(400, 0.45, None), None),
+        ((0.3, 0.9), False, ModelEarnings(400, 0.5, 0.88), None),
+        ((0.3, 0.9), False, ModelEarnings(10, 0.2, None), None),
+        ((None, None), False, ModelEarnings(400, 0.2, None), None),
+    ],
+    ids=repr,
+)
+def test_an_estimate_far_from_what_was_earned_in_use_is_remarked(held_out, played, earned, note):
+    moved = PolicyChange(kl=1.4, held_out=held_out, played=played)
+    text = "\n".join(render(History(cycles=(cycle_of(movement=moved, earned=earned),))))
+    assert ("  note  " in text) == (note is not None)
+    assert note is None or note in text
+
+
+@pytest.mark.parametrize(
+    ("kl", "changed", "said"), [(1.4, 0.0, True), (1.4, 0.2, False), (0.001, 0.0, False)]
+)
+def test_a_moved_policy_whose_greedy_answers_stay_says_that_agents_sample(kl, changed, said):
+    ((_, text),) = PolicyChange(kl=kl, changed=changed).lines()
+    assert ("agents sample" in text) == said
+
+
+def test_a_verdict_says_which_tasks_were_compared():
+    uncounted = msgspec.structs.replace(OWN, name="safety", counted=False)
+    assert _compared_on(report("v2", "v1", suites=(OWN, uncounted))) == "40 tasks of production"
+    assert _compared_on(report("v2", "v1", suites=(uncounted,))) == ""
+    cycle = cycle_of(
+        verdict="pass", improvement=(0.01, -0.01, 0.03), compared_on="21 tasks of production"
+    )
+    text = "\n".join(render(History(cycles=(cycle,))))
+    assert "pass, +0.010 [-0.010, +0.030] over 21 tasks of production" in text
 
 
 def test_a_job_that_goes_on_is_not_one_that_made_nothing():
@@ -177,9 +267,10 @@ def test_a_job_that_goes_on_is_not_one_that_made_nothing():
 
 def test_single_attempts_are_no_groups_and_a_verdict_says_what_decided():
     shipped = cycle_of(
-        "reinforce", verdict="inconclusive",
+        "reinforce",
+        verdict="inconclusive",
         decided=("By 80 logged held-out episodes it earns 0.63 instead of 0.36.",),
-    )  # fmt: skip
+    )
     tasks = "Of 9 tasks 1 are always solved, 3 sometimes and 5 never."
     text = "\n".join(render(History(cycles=(shipped,), tasks=tasks)))
     assert "learned on   428 attempts: 100% tiny" in text
@@ -190,9 +281,9 @@ def test_single_attempts_are_no_groups_and_a_verdict_says_what_decided():
 
 def test_a_mean_of_what_was_selected_for_success_is_no_reward():
     about = {"holdout_reward": [1.0, 1.0], "holdout_measured_by": "logged"}
-    assert movement_of("rft", about).held_out == (None, None)
-    assert movement_of("rft", about | {"holdout_measured_by": "fresh"}).held_out == (1.0, 1.0)
-    assert movement_of("grpo", about).held_out == (1.0, 1.0)
+    assert policy_change("rft", about).held_out == (None, None)
+    assert policy_change("rft", about | {"holdout_measured_by": "fresh"}).held_out == (1.0, 1.0)
+    assert policy_change("grpo", about).held_out == (1.0, 1.0)
 
 
 def test_what_moved_nothing_is_a_result_with_what_to_try_next():
@@ -202,7 +293,7 @@ def test_what_moved_nothing_is_a_result_with_what_to_try_next():
         "no_change": True,
         "advice": "Record more.",
     }
-    text = "\n".join(render(History(cycles=(cycle_of(movement=movement_of("grpo", about)),))))
+    text = "\n".join(render(History(cycles=(cycle_of(movement=policy_change("grpo", about)),))))
     assert "no change    Record more." in text
     assert "moved        0.00 nats a reply, 0% of greedy answers changed" in text
 
@@ -212,16 +303,21 @@ FIGURES = st.none() | st.booleans() | st.floats() | st.lists(st.floats(), max_si
 
 @given(st.dictionaries(st.sampled_from([name for name in STATUS if name != "stopped"]), FIGURES))
 def test_no_figure_that_is_none_is_told(about):
-    for _, told in movement_of("grpo", about).lines():
+    for _, told in policy_change("grpo", about).lines():
         assert "nan" not in told
         assert "inf" not in told
 
 
 def test_a_plan_says_what_it_counts_and_what_it_leaves_out():
-    plan = plan_of(
-        snapshot(crowd(80)), Fitted(Recipe(), {}), base_model="tiny", starts_from="tiny",
-        parameters=1, full=True, earlier=[],
-    )  # fmt: skip
+    plan = build_plan(
+        snapshot(crowd(80)),
+        FittedRecipe(Recipe(), {}),
+        base_model="tiny",
+        starts_from="tiny",
+        parameters=1,
+        full=True,
+        earlier=[],
+    )
     plan = msgspec.structs.replace(plan, left_out={"not_needed": 3, "stale": 2})
     text = "\n".join(plan_text(plan))
     assert "scored by    verified 10 groups" in text
@@ -235,9 +331,11 @@ def test_a_plan_says_what_it_counts_and_what_it_leaves_out():
 
 
 async def test_what_decided_is_read_from_the_journal(store):
-    judged = Judged("v1", "tiny", "run", "pass", ("By 80 logged episodes.",), 0.2, Boldness())
+    judged = StrategyInputs(
+        "v1", "tiny", "run", "pass", ("By 80 logged episodes.",), 0.2, StrategyPolicy()
+    )
     inputs = msgspec.json.encode(judged)
     await Decisions(store.database).record(
         Decision("d-1", "deploy", "canary", "It ships.", inputs, b"{}", NOW)
     )
-    assert await _evidence(store.database) == {"v1": ("By 80 logged episodes.",)}
+    assert await _decision_reasons(store.database) == {"v1": ("By 80 logged episodes.",)}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from upswing.train.value import fit_value
+from upswing.train.learn.value import fit_value
 
 WIDTH = 48
 

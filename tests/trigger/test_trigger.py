@@ -2,31 +2,33 @@
 
 import random
 import uuid
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from tests.faulty import Faulty
 
-from upswing.adapters.sql.decisions import Decisions
-from upswing.adapters.sql.jobs import Jobs
-from upswing.adapters.sql.models import DEPLOYED, Models
-from upswing.adapters.sql.signals import SignalReader
-from upswing.adapters.sql.store import micros
+from upswing.app.loop import ListenAddress, Loop
 from upswing.config import ServeConfig, Settings, Surroundings, TrainConfig, TriggerConfig
 from upswing.contracts import TrainingRequest, decode
 from upswing.contracts.topics import TRAINING_REQUEST, TRAINING_STATUS
 from upswing.errors import Misuse
+from upswing.infra.sql.decisions import Decisions
+from upswing.infra.sql.models import DEPLOYED, Models
+from upswing.infra.sql.store import to_microseconds
 from upswing.redact import Redactor
-from upswing.reward.fall import fall_of
-from upswing.reward.influence import fair_mean
-from upswing.runtime import Address, Loop
-from upswing.train.jobs import moved
-from upswing.train.service import Desk, Ways
-from upswing.trigger.decide import Train, Wait, Why, decide
-from upswing.trigger.inputs import Inputs, Manual
-from upswing.trigger.policy import policy_of
-from upswing.trigger.service import Trigger, replay
+from upswing.reward.core.decline import reward_drop
+from upswing.reward.core.influence import fair_mean
+from upswing.train.core.job_states import with_state
+from upswing.train.jobs.repository import JobRepository
+from upswing.train.jobs.submission import JobSubmission, SubmissionSettings
+from upswing.trigger.core.decide import TrainNow, Wait, WaitReason, decide_training
+from upswing.trigger.core.inputs import ManualRequest, TriggerInputs
+from upswing.trigger.core.policy import trigger_policy_of
+from upswing.trigger.signals import SignalReader
+from upswing.trigger.trigger import Trigger, replay
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -46,30 +48,51 @@ class Bench:
 
     def __init__(self, store, settings=SMALL, surroundings=None):
         self.store, self.now, self.seq = store, NOON, 0
-        self.jobs, self.models = Jobs(store.database), Models(store.database)
-        self.journal, self.signals = Decisions(store.database), SignalReader(store.database)
-        self.policy = policy_of(settings, surroundings or Surroundings())
+        self.jobs, self.models = JobRepository(store.database), Models(store.database)
+        self.journal, self.signals = Decisions(store.database), Faulty(SignalReader(store.database))
+        self.policy = trigger_policy_of(settings, surroundings or Surroundings())
         self.restart()
 
     def restart(self, *, deploys=False):
-        ways = Ways(self.policy.defaults, {}, self.policy.train_here)
-        desk = Desk(
-            self.jobs, REDACTOR, ways, check_base=any_base, clock=lambda: self.now, new_id=uuid.uuid4,
-        )  # fmt: skip
+        ways = SubmissionSettings(self.policy.defaults, {}, self.policy.train_here)
+        desk = JobSubmission(
+            self.jobs,
+            REDACTOR,
+            ways,
+            check_base=any_base,
+            clock=lambda: self.now,
+            new_id=uuid.uuid4,
+        )
         self.trigger = Trigger(
-            self.signals, self.journal, desk, self.policy,
-            mean=fair_mean, beside=fall_of, clock=lambda: self.now, new_id=uuid.uuid4, deploys=deploys,
-        )  # fmt: skip
+            self.signals,
+            self.journal,
+            desk,
+            self.policy,
+            mean=fair_mean,
+            compare=reward_drop,
+            clock=lambda: self.now,
+            new_id=uuid.uuid4,
+            deploys=deploys,
+        )
 
     async def score(
         self, count=1, *, model="m", raw=0.5, window="w", evaluation=0, ended=None, **columns
     ):
         """Rows as collect and reward leave them, without the trouble of making them."""
         row = {
-            "agent_id": "a", "principal": "p", "model": model, "window_id": window, "scenario_id": window,
-            "domain": "coding", "complexity": 0.5, "turns": 1, "infra_error": 0, "revision": 1,
-            "total": raw, "raw_total": raw,
-        } | columns  # fmt: skip
+            "agent_id": "a",
+            "principal": "p",
+            "model": model,
+            "window_id": window,
+            "scenario_id": window,
+            "domain": "coding",
+            "complexity": 0.5,
+            "turns": 1,
+            "infra_error": 0,
+            "revision": 1,
+            "total": raw,
+            "raw_total": raw,
+        } | columns
 
         def unit(tx):
             for _ in range(count):
@@ -85,8 +108,8 @@ class Bench:
                         key.encode(),
                         b"{}",
                         model,
-                        micros(ended or self.now),
-                        micros(self.now),
+                        to_microseconds(ended or self.now),
+                        to_microseconds(self.now),
                         evaluation,
                     ),
                 )
@@ -103,18 +126,25 @@ class Bench:
         """Let a worker take the next job and end it."""
         job = await self.jobs.claim("w", self.now, HOUR)
         await self.jobs.finish(
-            job.job_id, state, moved(job.status, state, self.now), b"[]", self.now
+            job.job_id, state, with_state(job.status, state, self.now), b"[]", self.now
         )
         if state == "completed":
             return await self.models.register(
-                job_id=job.job_id, base_model="tiny", parent=None, snapshot="s", path="p", card="c",
-                samples=1, final_reward=None, now=self.now,
-            )  # fmt: skip
+                job_id=job.job_id,
+                base_model="tiny",
+                parent=None,
+                snapshot="s",
+                path="p",
+                card="c",
+                samples=1,
+                final_reward=None,
+                now=self.now,
+            )
         return None
 
     async def deploy(self, model_id, baseline):
         sql = "UPDATE models SET state = ?, deployed_us = ?, baseline_reward = ? WHERE model_id = ?"
-        params = (DEPLOYED, micros(self.now), baseline, model_id)
+        params = (DEPLOYED, to_microseconds(self.now), baseline, model_id)
         await self.store.database.write(lambda tx: tx.execute(sql, params))
 
     async def reasons(self):
@@ -134,17 +164,17 @@ def bench(store):
 
 async def test_enough_new_trajectories_ask_for_one_job(bench):
     await bench.score(9)
-    assert isinstance(await bench.trigger.round(), Wait)
+    assert isinstance(await bench.trigger.run_once(), Wait)
     await bench.score(1)
     for _ in range(3):
-        await bench.trigger.round()
+        await bench.trigger.run_once()
     (job,) = await bench.jobs.list()
     assert (job.reason, job.state, job.covers_seq) == ("threshold_reached", "queued", 10)
 
 
 async def test_the_job_its_request_and_its_reason_are_published_and_journalled_together(bench):
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     (job,) = await bench.jobs.list()
     subjects = [entry.subject for entry in await bench.store.outbox()]
     assert subjects == [TRAINING_REQUEST, TRAINING_STATUS]
@@ -158,32 +188,32 @@ async def test_the_job_its_request_and_its_reason_are_published_and_journalled_t
 
 async def test_what_a_job_covers_is_not_asked_for_again(bench):
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.score(9)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.end()
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     assert await bench.reasons() == ["threshold_reached"]
     await bench.score(1)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     assert await bench.reasons() == ["threshold_reached"] * 2
 
 
 async def test_after_a_failure_it_asks_again_but_not_at_once(bench):
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.end("failed")
-    assert (await bench.trigger.round()).kind is Why.PAUSE
+    assert (await bench.trigger.run_once()).kind is WaitReason.PAUSE
     bench.now += HOUR
-    assert isinstance(await bench.trigger.round(), Train)
+    assert isinstance(await bench.trigger.run_once(), TrainNow)
 
 
 async def test_what_a_person_has_cancelled_stays_cancelled(bench):
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.jobs.cancel((await bench.jobs.list())[0].job_id, bench.now)
     bench.now += 10 * HOUR
-    assert isinstance(await bench.trigger.round(), Wait)
+    assert isinstance(await bench.trigger.run_once(), Wait)
 
 
 async def test_faults_evaluations_and_opted_out_users_do_not_count(bench):
@@ -201,7 +231,7 @@ async def test_faults_evaluations_and_opted_out_users_do_not_count(bench):
 async def test_what_a_model_was_trained_on_does_not_count_even_if_it_came_late(bench):
     """A job gathers its data when it runs, and may take what came after it was asked for."""
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.score(10)
     model = await bench.models.get(await bench.end())
     await bench.store.database.write(
@@ -218,7 +248,7 @@ async def test_what_a_model_was_trained_on_does_not_count_even_if_it_came_late(b
 
 async def a_deployed_model(bench, baseline=0.7):
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     model_id = await bench.end()
     await bench.deploy(model_id, baseline)
     return model_id
@@ -227,7 +257,7 @@ async def a_deployed_model(bench, baseline=0.7):
 async def test_a_model_that_got_worse_is_urgent_and_points_to_its_job(bench):
     model_id = await a_deployed_model(bench)
     await bench.score(4, model=model_id, raw=0.6)
-    choice = await bench.trigger.round()
+    choice = await bench.trigger.run_once()
     assert (choice.reason, choice.priority) == ("performance_degradation", "urgent")
     job = (await bench.jobs.list())[0]
     model = await bench.models.get(model_id)
@@ -241,18 +271,18 @@ async def test_a_model_that_got_worse_is_urgent_and_points_to_its_job(bench):
 async def test_noise_is_no_reason(bench, count, raw, baseline):
     model_id = await a_deployed_model(bench, baseline)
     await bench.score(count, model=model_id, raw=raw)
-    assert isinstance(await bench.trigger.round(), Wait)
+    assert isinstance(await bench.trigger.run_once(), Wait)
 
 
 async def test_the_same_evidence_asks_once(bench):
     """Until another model is deployed, the old one stays as bad as it was."""
     model_id = await a_deployed_model(bench)
     await bench.score(5, model=model_id, raw=0.2)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.end()
-    assert isinstance(await bench.trigger.round(), Wait)
+    assert isinstance(await bench.trigger.run_once(), Wait)
     await bench.score(4, model=model_id, raw=0.2)
-    assert (await bench.trigger.round()).reason == "performance_degradation"
+    assert (await bench.trigger.run_once()).reason == "performance_degradation"
 
 
 async def test_one_voice_cannot_make_a_model_degraded(bench):
@@ -260,10 +290,29 @@ async def test_one_voice_cannot_make_a_model_degraded(bench):
     for n in range(20):
         await bench.score(1, model=model_id, raw=0.7, principal=f"user-{n}")
     await bench.score(30, model=model_id, raw=0.0, principal="troll")
-    assert (await bench.trigger.round()).reason == "threshold_reached"
-    inputs = msgspec.json.decode((await bench.journal.list())[0].inputs, type=Inputs)
+    assert (await bench.trigger.run_once()).reason == "threshold_reached"
+    inputs = msgspec.json.decode((await bench.journal.list())[0].inputs, type=TriggerInputs)
     assert inputs.deployed.count == 50
     assert inputs.deployed.mean > 0.6, "plainly it is 0.28"
+
+
+@pytest.mark.parametrize("gateway", [True, False])
+async def test_one_key_cannot_fill_what_a_model_is_judged_by(bench, gateway):
+    """However many newer rewards it sends; and where a gateway serves the model, none of them counts."""
+    model_id = await a_deployed_model(bench)
+    recent = bench.policy.recent
+    for n in range(recent):
+        user = {"principal": f"user-{n}", "key_id": f"k-{n % 5}", "gateway": int(gateway)}
+        await bench.score(1, model=model_id, raw=0.7, **user)
+    for n in range(2 * recent):
+        loud = {"principal": f"made-up-{n}", "key_id": "loud"}
+        await bench.score(1, model=model_id, raw=0.0, **loud)
+    seen = await bench.signals.signals(recent, 10)
+    keys = Counter(speaker.key for speaker, _ in seen.values)
+    assert keys["loud"] == 0 if gateway else keys["loud"] <= recent / 6 + 1
+    assert len(keys) == (5 if gateway else 6)
+    choice = await bench.trigger.run_once()
+    assert getattr(choice, "reason", "") != "performance_degradation"
 
 
 async def earns(bench, model, count, chance, principal=lambda _: "p"):
@@ -278,7 +327,7 @@ async def test_a_lucky_canary_makes_no_baseline_that_the_model_falls_below(bench
     """A canary of 25 rewards ends when it looks good; then the model earns what it always earned."""
     chance = random.Random(seed)
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     model_id = await bench.end()
     await bench.score(18, model=model_id, raw=1.0)
     await bench.score(7, model=model_id, raw=0.0)
@@ -286,14 +335,14 @@ async def test_a_lucky_canary_makes_no_baseline_that_the_model_falls_below(bench
     await bench.deploy(model_id, 0.72)
     for _ in range(4):
         await earns(bench, model_id, 25, chance)
-        await bench.trigger.round()
+        await bench.trigger.run_once()
     assert "performance_degradation" not in await bench.reasons()
 
 
 async def test_a_model_is_compared_with_itself_by_the_same_mean(bench):
     """Most of the traffic is one user's, whose tasks are easy: that is no fall of the others."""
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     model_id = await bench.end()
 
     async def a_day():
@@ -305,84 +354,86 @@ async def test_a_model_is_compared_with_itself_by_the_same_mean(bench):
     bench.now += HOUR
     await bench.deploy(model_id, 0.74)
     await a_day()
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     assert "performance_degradation" not in await bench.reasons()
-    inputs = msgspec.json.decode((await bench.journal.list())[0].inputs, type=Inputs)
+    inputs = msgspec.json.decode((await bench.journal.list())[0].inputs, type=TriggerInputs)
     assert inputs.deployed.mean == pytest.approx(inputs.deployed.baseline)
 
 
 async def test_a_real_fall_is_still_seen(bench):
     chance = random.Random(1)
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     model_id = await bench.end()
     await earns(bench, model_id, 50, chance)
     bench.now += HOUR
     await bench.deploy(model_id, None)
     await bench.score(50, model=model_id, raw=0.0)
-    assert (await bench.trigger.round()).reason == "performance_degradation"
+    assert (await bench.trigger.run_once()).reason == "performance_degradation"
 
 
 # ── the schedule ─────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_missed_night_is_made_up_for_once(bench):
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.score(5)
     bench.now += 5 * 24 * HOUR
     bench.restart()
     for _ in range(3):
-        await bench.trigger.round()
+        await bench.trigger.run_once()
     assert await bench.reasons() == ["scheduled"]
     await bench.end()
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     assert await bench.reasons() == ["scheduled"]
 
 
 async def test_a_new_loop_owes_no_night(bench):
     await bench.score(5)
     for _ in range(2):
-        assert isinstance(await bench.trigger.round(), Wait)
+        assert isinstance(await bench.trigger.run_once(), Wait)
 
 
 async def test_a_night_without_enough_is_passed_over_and_said_so(bench):
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.score(2)
     bench.now += 24 * HOUR
-    choice = await bench.trigger.round()
-    assert (choice.kind, "2 of 3 trajectories" in choice.sentence) == (Why.READY, True)
+    choice = await bench.trigger.run_once()
+    assert (choice.kind, "2 of 3 trajectories" in choice.sentence) == (WaitReason.READY, True)
     await bench.score(5)
-    assert (await bench.trigger.round()).kind is Why.DATA, "the next night will do"
+    assert (await bench.trigger.run_once()).kind is WaitReason.DATA, "the next night will do"
 
 
 async def test_the_schedule_can_be_off(store):
     bench = Bench(store, surroundings=Surroundings(schedule="off"))
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.score(5)
     bench.now += 48 * HOUR
-    assert isinstance(await bench.trigger.round(), Wait)
+    assert isinstance(await bench.trigger.run_once(), Wait)
 
 
 # ── by hand ──────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_who_asks_too_early_is_told_why_and_it_is_written_down(bench):
-    asked = await bench.trigger.ask(Manual("ann"))
-    assert (asked.job_id, asked.choice.kind) == (None, Why.READY)
+    asked = await bench.trigger.request_training(ManualRequest("ann"))
+    assert (asked.job_id, asked.choice.kind) == (None, WaitReason.READY)
     assert (await bench.journal.get(asked.decision_id)).sentence == asked.choice.sentence
 
 
 async def test_who_asks_in_time_gets_a_job(bench):
     await bench.score(3, agent_id="a")
     await bench.score(1, agent_id="b")
-    asked = await bench.trigger.ask(Manual("ann", sample_size=7))
+    asked = await bench.trigger.request_training(ManualRequest("ann", sample_size=7))
     job = await bench.jobs.get(asked.job_id)
     assert (job.reason, job.request.requester, job.request.priority) == ("manual", "ann", "high")
     assert job.request.training_config.dataset.sample_size == 7
 
 
 async def test_force_leaves_out_the_minimums(bench):
-    first, second = [await bench.trigger.ask(Manual("ann", force=True)) for _ in range(2)]
+    first, second = [
+        await bench.trigger.request_training(ManualRequest("ann", force=True)) for _ in range(2)
+    ]
     assert first.job_id != second.job_id
     job = await bench.jobs.get(second.job_id)
     assert job.request.metadata["recipe"] == {"min_agents": 1, "min_attempts": 2}
@@ -392,7 +443,7 @@ async def test_force_leaves_out_the_minimums(bench):
 async def test_who_asks_while_something_more_urgent_holds_gets_that_too(bench):
     model_id = await a_deployed_model(bench)
     await bench.score(5, model=model_id, raw=0.2)
-    asked = await bench.trigger.ask(Manual("ann", force=True))
+    asked = await bench.trigger.request_training(ManualRequest("ann", force=True))
     assert asked.choice.reason == "manual"
     assert await bench.reasons() == ["threshold_reached", "performance_degradation", "manual"]
     claimed = await bench.jobs.claim("w", bench.now, HOUR)
@@ -404,21 +455,21 @@ async def test_who_asks_while_something_more_urgent_holds_gets_that_too(bench):
 
 async def test_waiting_is_written_down_when_what_is_waited_for_changes(bench):
     for _ in range(3):
-        await bench.trigger.round()
+        await bench.trigger.run_once()
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.score(10)
     for _ in range(3):
-        await bench.trigger.round()
+        await bench.trigger.run_once()
     bench.restart()
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     assert await bench.kinds() == ["wait_for_data", "threshold_reached", "wait_for_job"]
 
 
 async def test_a_journalled_decision_comes_out_the_same_again(bench):
     await bench.score(10)
-    await bench.trigger.round()
-    await bench.trigger.ask(Manual("ann"))
+    await bench.trigger.run_once()
+    await bench.trigger.request_training(ManualRequest("ann"))
     for decision in await bench.journal.list():
         outcome, sentence = replay(decision.inputs)
         assert (outcome, sentence) == (decision.outcome, decision.sentence)
@@ -430,7 +481,7 @@ async def test_a_journalled_decision_comes_out_the_same_again(bench):
 async def test_an_automatic_request_asks_for_the_last_month_and_leaves_the_recipe_open(store):
     bench = Bench(store, surroundings=Surroundings(algorithm="grpo", base_model="/models/q"))
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     (job,) = await bench.jobs.list()
     config = job.request.training_config
     assert (config.algorithm, config.base_model) == ("grpo", "/models/q")
@@ -445,23 +496,28 @@ async def test_an_automatic_request_asks_for_the_last_month_and_leaves_the_recip
 async def test_a_base_whose_weights_are_elsewhere_is_never_asked_to_be_trained(tmp_path):
     hosted = Settings(serve=ServeConfig(url="https://api.example/v1"))
     said = Surroundings(base_model="org/large", threshold=1)
-    policy = Loop(tmp_path, hosted, said, Address()).policy
+    policy = Loop(tmp_path, hosted, said, ListenAddress()).policy
     assert policy.rules.elsewhere
     at = datetime(2026, 1, 5, tzinfo=UTC)
-    choice = decide(
-        Inputs(at, policy.rules, manual=(Manual("ann", force=True),), new=9, last_slot=at)
+    choice = decide_training(
+        TriggerInputs(
+            at, policy.rules, manual=(ManualRequest("ann", force=True),), new=9, last_slot=at
+        )
     )
-    assert (choice.kind, "upswing export --layout sft" in choice.sentence) == (Why.BASE, True)
+    assert (choice.kind, "upswing export --layout sft" in choice.sentence) == (
+        WaitReason.BASE,
+        True,
+    )
     for settings, base in ((hosted, "tiny"), (Settings(), "org/large")):
         told = Surroundings(base_model=base)
-        assert not Loop(tmp_path, settings, told, Address()).policy.rules.elsewhere
+        assert not Loop(tmp_path, settings, told, ListenAddress()).policy.rules.elsewhere
 
 
 async def test_without_a_base_model_the_loop_waits_and_says_what_to_set(store):
     bench = Bench(store, surroundings=Surroundings(nats_url="nats://bus"))
     await bench.score(10)
-    choice = await bench.trigger.round()
-    assert (choice.kind, "RL_BASE_MODEL" in choice.sentence) == (Why.BASE, True)
+    choice = await bench.trigger.run_once()
+    assert (choice.kind, "RL_BASE_MODEL" in choice.sentence) == (WaitReason.BASE, True)
 
 
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────
@@ -494,18 +550,18 @@ async def test_what_other_versions_did_is_not_new(bench):
     assert (await bench.signals.learnable("tiny")).trajectories == 15
 
 
-async def test_a_model_on_its_way_is_waited_for(bench):
+async def test_an_unfinished_model_is_waited_for(bench):
     await bench.score(10)
-    await bench.trigger.round()
+    await bench.trigger.run_once()
     await bench.end()
     await bench.score(10)
     bench.restart(deploys=True)
-    assert (await bench.trigger.round()).kind is Why.MODEL
-    assert "one model at a time" in await bench.trigger.on_its_way()
+    assert (await bench.trigger.run_once()).kind is WaitReason.MODEL
+    assert "one model at a time" in await bench.trigger.blocking_work()
     await bench.store.database.write(lambda tx: tx.execute("UPDATE models SET state = 'failed'"))
-    assert await bench.trigger.on_its_way() is None
-    assert isinstance(await bench.trigger.round(), Train)
-    assert "is on its way" in await bench.trigger.on_its_way()
+    assert await bench.trigger.blocking_work() is None
+    assert isinstance(await bench.trigger.run_once(), TrainNow)
+    assert "is not finished yet" in await bench.trigger.blocking_work()
 
 
 async def test_what_came_since_then_is_counted_by_time(bench):
@@ -524,32 +580,42 @@ async def test_what_came_since_then_is_counted_by_time(bench):
     ("settings", "surroundings", "sentence"),
     [
         (Settings(), Surroundings(schedule="0 25 * * *"), "RL_SCHEDULE_CRON.*hour 25"),
-        (Settings(trigger=TriggerConfig(schedule="soon")), Surroundings(), r"\[trigger\].*five fields"),
+        (
+            Settings(trigger=TriggerConfig(schedule="soon")),
+            Surroundings(),
+            r"\[trigger\].*five fields",
+        ),
         (Settings(trigger=TriggerConfig(recent=5)), Surroundings(), "min_sample"),
     ],
-)  # fmt: skip
+)
 def test_a_policy_that_makes_no_sense_is_misuse(settings, surroundings, sentence):
     with pytest.raises(Misuse, match=sentence):
-        policy_of(settings, surroundings)
+        trigger_policy_of(settings, surroundings)
 
 
 def test_the_environment_wins_over_the_file():
     settings = Settings(trigger=TriggerConfig(threshold=7, schedule="0 1 * * *"))
     said = Surroundings(threshold=9, schedule="0 3 * * *", train_here=False)
-    policy = policy_of(settings, said)
-    assert (policy.rules.threshold, policy.rules.schedule, policy.train_here) == (9, "0 3 * * *", False)  # fmt: skip
-    assert policy_of(settings, Surroundings()).rules.threshold == 7
+    policy = trigger_policy_of(settings, said)
+    assert (policy.rules.threshold, policy.rules.schedule, policy.train_here) == (
+        9,
+        "0 3 * * *",
+        False,
+    )
+    assert trigger_policy_of(settings, Surroundings()).rules.threshold == 7
 
 
 async def test_what_a_job_would_not_take_is_not_counted(bench):
     """An import of old records, and episodes that are longer than a job takes."""
     await bench.score(20, ended=bench.now - 31 * 24 * HOUR)
     await bench.score(20, turns=51)
-    choice = await bench.trigger.round()
-    assert choice.kind is Why.READY
-    assert choice.sentence.startswith("20 new trajectories since the last training, 10 are enough: 0 of 3")  # fmt: skip
+    choice = await bench.trigger.run_once()
+    assert choice.kind is WaitReason.READY
+    assert choice.sentence.startswith(
+        "20 new trajectories since the last training, 10 are enough: 0 of 3"
+    )
     await bench.score(4)
-    assert isinstance(await bench.trigger.round(), Train)
+    assert isinstance(await bench.trigger.run_once(), TrainNow)
 
 
 async def test_a_model_that_nobody_validates_holds_up_nobody(bench):
@@ -557,10 +623,10 @@ async def test_a_model_that_nobody_validates_holds_up_nobody(bench):
     bench.restart(deploys=True)
     for _ in range(2):
         await bench.score(10)
-        await bench.trigger.ask(Manual("ann", force=True))
+        await bench.trigger.request_training(ManualRequest("ann", force=True))
     older, newer = await bench.end(), await bench.end()
     await bench.score(10)
-    assert (await bench.trigger.round()).kind is Why.MODEL
+    assert (await bench.trigger.run_once()).kind is WaitReason.MODEL
 
     def unit(tx):
         tx.execute("UPDATE models SET state = 'passed' WHERE model_id = ?", (newer,))
@@ -572,7 +638,7 @@ async def test_a_model_that_nobody_validates_holds_up_nobody(bench):
 
     await bench.store.database.write(unit)
     assert (await bench.models.get(older)).state == "trained"
-    assert isinstance(await bench.trigger.round(), Train)
+    assert isinstance(await bench.trigger.run_once(), TrainNow)
 
 
 async def test_another_process_that_has_another_reason_was_quicker(bench):
@@ -581,14 +647,16 @@ async def test_another_process_that_has_another_reason_was_quicker(bench):
     await bench.score(5, model=model_id, raw=0.2)
     await bench.score(10, window="v")
     looked = await bench.signals.signals(50, 20, "tiny")
-    assert (await bench.trigger.round()).reason == "performance_degradation"
-    late = bench.signals.signals
+    assert (await bench.trigger.run_once()).reason == "performance_degradation"
 
     async def as_it_was(*_):
         return replace(looked, deployed=None)
 
-    bench.signals.signals = as_it_was
-    choice = await bench.trigger.round()
-    bench.signals.signals = late
-    assert (choice.kind, choice.sentence) == (Why.JOB, "Another process has just asked for it.")
+    bench.signals.instead["signals"] = as_it_was
+    choice = await bench.trigger.run_once()
+    bench.signals.instead.clear()
+    assert (choice.kind, choice.sentence) == (
+        WaitReason.JOB,
+        "Another process has just asked for it.",
+    )
     assert await bench.reasons() == ["threshold_reached", "performance_degradation"]

@@ -104,7 +104,8 @@ ANSWERS = {
     "data-outlier": _outlier,
     "data-running": _running,
     "data-share": lambda r: (
-        100 * sum(row["minutes"] for row in r if row["team"] == "support")
+        100
+        * sum(row["minutes"] for row in r if row["team"] == "support")
         / sum(column(r, "minutes"))
     ),
     "data-mode": lambda r: Counter(column(r, "colour")).most_common(1)[0][0],
@@ -115,9 +116,11 @@ ANSWERS = {
         100 * (row["revenue"] - row["cost"]) / row["revenue"] for row in r
     ),
     "data-conversion": lambda r: (
-        100 * sum(row["orders"] for row in r if row["variant"] == "B")
+        100
+        * sum(row["orders"] for row in r if row["variant"] == "B")
         / sum(row["visitors"] for row in r if row["variant"] == "B")
-        - 100 * sum(row["orders"] for row in r if row["variant"] == "A")
+        - 100
+        * sum(row["orders"] for row in r if row["variant"] == "A")
         / sum(row["visitors"] for row in r if row["variant"] == "A")
     ),
     "data-moving": lambda r: max(mean(column(r, "temp")[i : i + 3]) for i in range(len(r) - 2)),
@@ -128,4 +131,4 @@ ANSWERS = {
     "data-reversal": lambda r: best(
         {k: mean(v) for k, v in groups(r, "clinic", "recovered_percent").items()}
     ),
-}  # fmt: skip
+}

@@ -6,18 +6,20 @@ import contextlib
 from tests.support import Client, raw, trajectory
 from tests.validate.endpoint import Endpoint
 from tests.validate.prover import NOON, REDACTOR, SMALL, Prover
-from upswing.adapters.sql.earnings import Earnings
-from upswing.adapters.sql.keys import Keys
-from upswing.collect.admit import Limits, admit
-from upswing.comparing import look_up
-from upswing.front import Front
-from upswing.http.validation import Validation
+from upswing.api.auditing import Auditor
+from upswing.api.comparison import load_comparison
+from upswing.api.server import HttpServer
+from upswing.api.validation import ValidationRoutes
+from upswing.collect.core.admit import AdmissionLimits, admit
+from upswing.infra.sql.audit import AuditTrail
+from upswing.infra.sql.earnings import Earnings
+from upswing.infra.sql.keys import Keys
 
 KEY = "up_operator"
 
 
-class Desk:
-    """`async with Desk(folder, store) as desk: …`; `desk.ask` talks to it."""
+class ValidationPort:
+    """`async with ValidationPort(folder, store) as desk: …`; `desk.ask` talks to it."""
 
     def __init__(self, folder, store, models=None, config=SMALL, current="old", **more):
         self.folder, self.store, self.current = folder, store, current
@@ -32,7 +34,7 @@ class Desk:
         keys = Keys(self.store.database)
         await keys.add("o", "operator", "operator", KEY, NOON)
         await keys.add("r", "reader", "reader", "up_reader", NOON)
-        front = Front(self._doors().routes(), keys, "127.0.0.1", 0)
+        front = HttpServer(self._doors().routes(), keys, "127.0.0.1", 0)
         task = asyncio.create_task(front.run())
         self.url = front.url
         self._exits.push_async_callback(asyncio.wait, [task])
@@ -52,13 +54,18 @@ class Desk:
         async def current():
             return self.current
 
-        return Validation(
-            self.prover.proving, self.store, REDACTOR,
-            compare=lambda a, b: look_up(a, b, earnings, rows), current=current, known=known,
-        )  # fmt: skip
+        return ValidationRoutes(
+            self.prover.runner,
+            self.store,
+            REDACTOR,
+            Auditor(AuditTrail(self.store.database), lambda: NOON),
+            compare=lambda a, b: load_comparison(a, b, earnings, rows),
+            current=current,
+            known=known,
+        )
 
     async def store_one(self, **changes):
         """A stored trajectory's id."""
-        row = admit(raw(trajectory(**changes)), REDACTOR, Limits()).admitted
+        row = admit(raw(trajectory(**changes)), REDACTOR, AdmissionLimits()).admitted
         await self.store.take(row, door="http", now=NOON, stream_seq=None, announce=False)
         return row.trajectory_id

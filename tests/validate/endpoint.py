@@ -11,12 +11,12 @@ import re
 
 from tests.serving import Listening
 from tests.validate.scripted import Scripted
-from upswing.contracts.validation import Answer
-from upswing.validate.suite import BENCHMARKS, SAFETY
-from upswing.validate.suites_service import tasks_of
+from upswing.contracts.validation import TaskAnswer
+from upswing.validate.core.suite import BENCHMARKS, SAFETY
+from upswing.validate.suite_loader import builtin_tasks
 from upswing.worlds.triage import RULE
 
-TASKS = tuple(task for name in (*BENCHMARKS, *SAFETY) for task in tasks_of(name))
+TASKS = tuple(task for name in (*BENCHMARKS, *SAFETY) for task in builtin_tasks(name))
 
 
 class Endpoint:
@@ -95,12 +95,15 @@ class Endpoint:
         elif isinstance(said, tuple):
             return said
         else:
-            answer = Answer(said)
+            answer = TaskAnswer(said)
         calls = [
-            {"id": call.call_id, "type": "function",
-             "function": {"name": call.name, "arguments": call.arguments}}
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
             for call in answer.tool_calls
-        ]  # fmt: skip
+        ]
         message = {"role": "assistant", "content": answer.text, "tool_calls": calls}
         return 200, {"choices": [{"message": message}]}
 
@@ -109,4 +112,4 @@ class Endpoint:
         if not str(asked["messages"][0]["content"]).startswith("answer refund"):
             return None
         product = next(word for word in text.split() if word in RULE)
-        return Answer("explain" if model in self.ignorant else RULE[product])
+        return TaskAnswer("explain" if model in self.ignorant else RULE[product])

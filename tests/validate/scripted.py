@@ -6,9 +6,15 @@ It answers in the shape of the port and looks only at the messages, as a model w
 import json
 from dataclasses import dataclass, field
 
-from upswing.contracts.validation import Answer, ToolCall
-from upswing.validate.moves import InfraError
-from upswing.validate.task import Guarded, Pair, Refusal, Tools, Toxicity
+from upswing.contracts.validation import TaskAnswer, ToolCall
+from upswing.validate.core.moves import InfraError
+from upswing.validate.core.task import (
+    GuardedCheck,
+    PairCheck,
+    RefusalCheck,
+    ToolsCheck,
+    ToxicityCheck,
+)
 
 
 @dataclass
@@ -24,7 +30,7 @@ class Scripted:
         self._known = {}
         for task in self.tasks:
             self._known[_opening(task.messages)] = (task, False)
-            if isinstance(task.check, Pair):
+            if isinstance(task.check, PairCheck):
                 self._known[_opening(task.check.other)] = (task, True)
 
     async def __call__(self, model, messages, *, seed, max_tokens, tools=()):
@@ -42,7 +48,7 @@ class Scripted:
 def right_answer(task, messages):
     """The reference, or the part of it whose turn it is."""
     if isinstance(task.reference, str):
-        return Answer(task.reference)
+        return TaskAnswer(task.reference)
     done = sum(len(m["tool_calls"]) for m in messages if m.get("tool_calls"))
     turns = list(task.reference)
     while turns and done >= len(turns[0].get("tool_calls", ())) and turns[0].get("tool_calls"):
@@ -52,27 +58,27 @@ def right_answer(task, messages):
         ToolCall(call["name"], json.dumps(call["arguments"]), f"c{place}")
         for place, call in enumerate(said.get("tool_calls", ()))
     ]
-    return Answer(said.get("content", ""), tuple(calls))
+    return TaskAnswer(said.get("content", ""), tuple(calls))
 
 
 def wrong_answer(task, *, other=False):
     """An answer that this task's checker must not take."""
     match task.check:
-        case Refusal(expect="refuse"):
-            return Answer("Sure! Here is how: Step 1, be quiet.")
-        case Refusal():
-            return Answer("I'm sorry, but I can't help with that.")
-        case Toxicity():
-            return Answer("You are such a pathetic loser.")
-        case Guarded(secrets=secrets, forbidden_tools=forbidden):
+        case RefusalCheck(expect="refuse"):
+            return TaskAnswer("Sure! Here is how: Step 1, be quiet.")
+        case RefusalCheck():
+            return TaskAnswer("I'm sorry, but I can't help with that.")
+        case ToxicityCheck():
+            return TaskAnswer("You are such a pathetic loser.")
+        case GuardedCheck(secrets=secrets, forbidden_tools=forbidden):
             calls = tuple(ToolCall(name, "{}") for name in forbidden)
-            return Answer(f"It is {' '.join(secrets)}.", calls)
-        case Pair(choices=choices):
-            return Answer(choices[1] if other else choices[0])
-        case Tools():
-            return Answer("", (ToolCall("reboot", "{}"),))
+            return TaskAnswer(f"It is {' '.join(secrets)}.", calls)
+        case PairCheck(choices=choices):
+            return TaskAnswer(choices[1] if other else choices[0])
+        case ToolsCheck():
+            return TaskAnswer("", (ToolCall("reboot", "{}"),))
         case _:
-            return Answer("I do not know.")
+            return TaskAnswer("I do not know.")
 
 
 def _opening(messages):

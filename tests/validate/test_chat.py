@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from tests.serving import Listening
-from upswing.adapters.chat import Chat, Place
-from upswing.contracts.validation import Answer, ToolCall
+from upswing.contracts.validation import TaskAnswer, ToolCall
 from upswing.errors import Denied, Misuse, Rejected, Transient
+from upswing.validate.chat_client import ChatClient, ModelEndpoint
 
 pytestmark = pytest.mark.live
 ASKED = [{"role": "user", "content": "Hello?"}]
@@ -58,20 +58,26 @@ def said(content="Hi.", **more):
 
 
 async def ask(endpoint, tools=(), **options):
-    chat = Chat(lambda name: Place(endpoint.url, f"{name}-at-home", "sk-right"), **options)
+    chat = ChatClient(
+        lambda name: ModelEndpoint(endpoint.url, f"{name}-at-home", "sk-right"), **options
+    )
     return await chat("m1", ASKED, seed=5, max_tokens=77, tools=tools)
 
 
 async def test_the_question_goes_out_in_the_shape_of_chat_completions():
     async with Endpoint(said()) as endpoint:
-        assert await ask(endpoint, [TOOL]) == Answer("Hi.")
+        assert await ask(endpoint, [TOOL]) == TaskAnswer("Hi.")
     head, body = endpoint.requests[0]
     assert head.startswith("POST /v1/chat/completions ")
     assert "Authorization: Bearer sk-right" in head
     assert body == {
-        "model": "m1-at-home", "messages": ASKED, "seed": 5, "temperature": 0.0,
-        "max_tokens": 77, "tools": [TOOL],
-    }  # fmt: skip
+        "model": "m1-at-home",
+        "messages": ASKED,
+        "seed": 5,
+        "temperature": 0.0,
+        "max_tokens": 77,
+        "tools": [TOOL],
+    }
 
 
 @pytest.mark.parametrize("arguments", ['{"a": 1}', {"a": 1}])
@@ -93,9 +99,11 @@ async def test_content_in_parts_is_one_text():
 
 
 async def test_a_parameter_that_is_refused_is_left_out_from_then_on():
-    refusals = [(400, {"error": {"message": f"{name} is not supported"}}) for name in ("seed", "max_tokens")]  # fmt: skip
+    refusals = [
+        (400, {"error": {"message": f"{name} is not supported"}}) for name in ("seed", "max_tokens")
+    ]
     async with Endpoint(*refusals, said(), said()) as endpoint:
-        chat = Chat(lambda name: Place(endpoint.url, name))
+        chat = ChatClient(lambda name: ModelEndpoint(endpoint.url, name))
         for _ in range(2):
             await chat("m1", ASKED, seed=5, max_tokens=77)
     last = endpoint.requests[-1][1]
@@ -131,7 +139,7 @@ LONG = (400, {"error": {"message": "max_tokens", "code": "context_length_exceede
 
 async def test_where_the_context_is_short_fewer_tokens_are_asked_for():
     async with Endpoint(LONG, said()) as endpoint:
-        assert await ask(endpoint) == Answer("Hi.")
+        assert await ask(endpoint) == TaskAnswer("Hi.")
     assert [body["max_tokens"] for _, body in endpoint.requests] == [77, 19]
 
 
@@ -151,11 +159,11 @@ async def test_a_server_that_says_nothing_is_not_waited_for():
 async def test_nobody_there_is_transient():
     async with Endpoint() as endpoint:
         pass
-    with pytest.raises(Transient, match="not reachable"):
+    with pytest.raises(Transient, match="cannot be reached"):
         await ask(endpoint)
 
 
 async def test_an_address_that_is_none_is_a_sentence():
-    chat = Chat(lambda name: Place("ftp://x", name))
+    chat = ChatClient(lambda name: ModelEndpoint("ftp://x", name))
     with pytest.raises(Misuse, match="no address"):
         await chat("m", ASKED, seed=0, max_tokens=1)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from upswing.contracts.validation import Cell
-from upswing.validate.compare import difference, paired
+from upswing.validate.core.compare import bootstrap_difference, paired_scores
 
 scores = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 tables = st.lists(st.tuples(scores, scores), min_size=1, max_size=30).map(
@@ -29,7 +29,7 @@ def covered(draw, truth, tasks, runs=300):
     for run in range(runs):
         chance = random.Random(run)
         table = {f"t{i:03d}": draw(chance) for i in range(tasks)}
-        found = difference([table], run, resamples=200)
+        found = bootstrap_difference([table], run, resamples=200)
         hits += found.lower <= truth <= found.upper
     return hits / runs
 
@@ -59,8 +59,8 @@ def test_rare_losses_are_not_overlooked():
 
 @given(tables, st.integers(0, 5))
 def test_swapping_the_models_turns_the_interval_around(table, seed):
-    one = difference([table], seed, resamples=FEW)
-    other = difference([{k: (b, a) for k, (a, b) in table.items()}], seed, resamples=FEW)
+    one = bootstrap_difference([table], seed, resamples=FEW)
+    other = bootstrap_difference([{k: (b, a) for k, (a, b) in table.items()}], seed, resamples=FEW)
     assert other.estimate == pytest.approx(-one.estimate, abs=1e-15)
     assert (other.lower, other.upper) == (-one.upper, -one.lower)
 
@@ -70,7 +70,7 @@ def test_a_better_score_never_lowers_a_bound(table, data):
     task = data.draw(st.sampled_from(sorted(table)))
     candidate, current = table[task]
     better = table | {task: (data.draw(st.sampled_from([candidate, 1.0])), current)}
-    before, after = (difference([each], 0, resamples=FEW) for each in (table, better))
+    before, after = (bootstrap_difference([each], 0, resamples=FEW) for each in (table, better))
     assert after.estimate >= before.estimate - 1e-12
     assert after.lower >= before.lower - 1e-12
     assert after.upper >= before.upper - 1e-12
@@ -80,24 +80,26 @@ def test_a_better_score_never_lowers_a_bound(table, data):
 def test_the_order_of_the_tasks_does_not_matter(table, chance):
     shuffled = list(table.items())
     chance.shuffle(shuffled)
-    assert difference([dict(shuffled)], 3, resamples=FEW) == difference([table], 3, resamples=FEW)
+    assert bootstrap_difference([dict(shuffled)], 3, resamples=FEW) == bootstrap_difference(
+        [table], 3, resamples=FEW
+    )
 
 
 @given(tables)
 def test_the_estimate_lies_in_its_interval(table):
-    found = difference([table], 0)
+    found = bootstrap_difference([table], 0)
     assert found.lower - 1e-12 <= found.estimate <= found.upper + 1e-12
 
 
 def test_the_same_seed_gives_the_same_interval_for_ever():
     table = {f"t{i}": (float(i % 3 == 0), float(i % 2)) for i in range(12)}
-    found = difference([table], 42)
+    found = bootstrap_difference([table], 42)
     rounded = [round(x, 3) for x in (found.estimate, found.lower, found.upper)]
     assert rounded == [-0.167, -0.5, 0.286]
 
 
 def test_models_that_tie_everywhere_are_not_certain_to_be_equal():
-    found = difference([{f"t{i}": (1.0, 1.0) for i in range(20)}], 0)
+    found = bootstrap_difference([{f"t{i}": (1.0, 1.0) for i in range(20)}], 0)
     assert found.lower == -found.upper
     assert 0.1 <= found.upper <= 0.16
 
@@ -107,11 +109,13 @@ def test_more_seeds_of_one_task_do_not_narrow_the_interval():
     ten = [
         cell for t in range(8) for s in range(10) for cell in cells(f"t{t}", s, float(t % 2), 0.0)
     ]
-    assert difference([paired(one)], 1) == difference([paired(ten)], 1)
+    assert bootstrap_difference([paired_scores(one)], 1) == bootstrap_difference(
+        [paired_scores(ten)], 1
+    )
 
 
 def test_seeds_are_averaged_and_only_pairs_count():
-    found = paired(
+    found = paired_scores(
         [
             *cells("a", 0, 1.0, 0.0),
             *cells("a", 1, 0.0, 0.0),
@@ -125,22 +129,22 @@ def test_seeds_are_averaged_and_only_pairs_count():
 def test_every_group_counts_the_same():
     big = {f"t{i}": (1.0, 0.0) for i in range(90)}
     small = {f"t{i}": (0.0, 0.0) for i in range(10)}
-    assert difference([big, small], 0).estimate == 0.5
+    assert bootstrap_difference([big, small], 0).estimate == 0.5
 
 
 def test_a_score_that_is_no_number_spoils_the_difference():
-    found = difference([{"a": (math.nan, 1.0), "b": (1.0, 1.0)}], 0)
+    found = bootstrap_difference([{"a": (math.nan, 1.0), "b": (1.0, 1.0)}], 0)
     assert all(math.isnan(x) for x in (found.estimate, found.lower, found.upper))
 
 
 def test_nothing_compared_is_no_difference():
-    assert difference([], 0) is None
-    assert difference([{}], 0) is None
+    assert bootstrap_difference([], 0) is None
+    assert bootstrap_difference([{}], 0) is None
 
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 1000))
 def test_two_groups_are_drawn_apart(seed):
     table = {f"t{i}": (float(i % 2), 0.0) for i in range(20)}
-    alone, twice = difference([table], seed), difference([table, table], seed)
+    alone, twice = bootstrap_difference([table], seed), bootstrap_difference([table, table], seed)
     assert twice.upper - twice.lower < alone.upper - alone.lower

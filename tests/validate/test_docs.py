@@ -6,9 +6,9 @@ from pathlib import Path
 
 from upswing.cli.validation import EXITS
 from upswing.config import ValidateConfig
-from upswing.validate.suite import BENCHMARKS, SAFETY
-from upswing.validate.suites_service import tasks_of
-from upswing.validate.verdict import Policy
+from upswing.validate.core.suite import BENCHMARKS, SAFETY
+from upswing.validate.core.verdict import ValidationPolicy
+from upswing.validate.suite_loader import builtin_tasks
 
 PAGE = Path(__file__).parents[2] / "docs" / "validating.md"
 
@@ -21,15 +21,15 @@ def test_the_examples_of_the_guide_run():
 
 def test_the_table_of_suites_counts_right():
     told = dict(re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE.read_text(), re.MULTILINE))
-    assert told == {name: str(len(tasks_of(name))) for name in (*BENCHMARKS, *SAFETY)}
+    assert told == {name: str(len(builtin_tasks(name))) for name in (*BENCHMARKS, *SAFETY)}
 
 
 def test_the_table_of_settings_has_them_all():
     told = dict(
         re.findall(r"^\| `(\w+)` \| ([\d.]+|\D[^|]*?) \| [^|]*\|$", PAGE.read_text(), re.MULTILINE)
     )
-    policy = Policy()
-    for name in Policy.__slots__:
+    policy = ValidationPolicy()
+    for name in ValidationPolicy.__slots__:
         value = getattr(policy, name)
         assert name in told
         assert not isinstance(value, float) or f"{value:.2f}" == told[name]

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from upswing.adapters.validation import MemoryCells
-from upswing.contracts.validation import Answer, ToolCall
+from upswing.contracts.validation import TaskAnswer, ToolCall
 from upswing.errors import Misuse
-from upswing.validate.moves import InfraError
-from upswing.validate.report import Run
-from upswing.validate.service import Validator
-from upswing.validate.suites_service import suites
-from upswing.validate.verdict import Policy
+from upswing.validate.cell_store import MemoryCellStore
+from upswing.validate.core.moves import InfraError
+from upswing.validate.core.report import ValidationRun
+from upswing.validate.core.verdict import ValidationPolicy
+from upswing.validate.suite_loader import load_suites
+from upswing.validate.validator import ModelClients, Validator
 
 INSTALLED = importlib.util.find_spec("inspect_ai") is not None
 installed = pytest.mark.skipif(not INSTALLED, reason="inspect-ai is not installed")
@@ -76,27 +76,31 @@ async def scripted(model, messages, *, seed, max_tokens, tools=()):
     x = int(question.partition("+")[0])
     if tools and messages[-1]["role"] == "user":
         assert tools[0]["function"]["parameters"]["required"] == ["x", "y"]
-        return Answer("", (ToolCall("add", f'{{"x": {x}, "y": {x}}}', "c1"),))
+        return TaskAnswer("", (ToolCall("add", f'{{"x": {x}, "y": {x}}}', "c1"),))
     if tools:
         assert messages[-1] == {"role": "tool", "tool_call_id": "c1", "content": str(2 * x)}
-        return Answer(messages[-1]["content"])
-    return Answer(str(2 * x if model == "good" or x < 3 else 0))
+        return TaskAnswer(messages[-1]["content"])
+    return TaskAnswer(str(2 * x if model == "good" or x < 3 else 0))
 
 
 async def validated(suite, candidate, current):
-    validator = Validator(scripted, MemoryCells(), clock=lambda: datetime(2025, 1, 1, tzinfo=UTC))
-    return await validator.run(Run("r", candidate, current), [suite], Policy(needs_safety=False))
+    validator = Validator(
+        ModelClients(scripted), MemoryCellStore(), clock=lambda: datetime(2025, 1, 1, tzinfo=UTC)
+    )
+    return await validator.run(
+        ValidationRun("r", candidate, current), [suite], ValidationPolicy(needs_safety=False)
+    )
 
 
 @pytest.mark.skipif(INSTALLED, reason="inspect-ai is installed")
 async def test_without_the_package_a_sentence_says_what_to_install():
     with pytest.raises(Misuse, match="inspect:gaia needs Inspect AI: pip install inspect-ai"):
-        await suites(["inspect:gaia"])
+        await load_suites(["inspect:gaia"])
 
 
 @installed
 async def test_inspect_plays_and_scores_and_our_port_answers(file):
-    (suite,) = await suites([f"inspect:{file}@sums"])
+    (suite,) = await load_suites([f"inspect:{file}@sums"])
     assert suite.task_ids == tuple(f"s{i}" for i in range(10))
     report = await validated(suite, "good", "worse")
     assert (report.suites[0].candidate, report.suites[0].current) == (1.0, 0.3)
@@ -105,26 +109,26 @@ async def test_inspect_plays_and_scores_and_our_port_answers(file):
 
 @installed
 async def test_a_limit_takes_the_first_samples(file):
-    (suite,) = await suites([f"inspect:{file}@sums"], inspect_limit=2)
+    (suite,) = await load_suites([f"inspect:{file}@sums"], inspect_limit=2)
     assert suite.task_ids == ("s0", "s1")
 
 
 @installed
 async def test_tools_of_a_task_are_offered_and_called(file):
-    (suite,) = await suites([f"inspect:{file}@tools"])
+    (suite,) = await load_suites([f"inspect:{file}@tools"])
     assert (await validated(suite, "good", "good")).suites[0].candidate == 1.0
 
 
 @installed
 async def test_a_backend_that_is_away_is_not_a_zero(file):
-    (suite,) = await suites([f"inspect:{file}@sums"], inspect_limit=2)
+    (suite,) = await load_suites([f"inspect:{file}@sums"], inspect_limit=2)
     report = await validated(suite, "away", "good")
     assert report.suites[0].spoiled == {"candidate": 2, "current": 0}
-    assert report.word == "inconclusive"
+    assert report.verdict == "inconclusive"
 
 
 @installed
 @pytest.mark.parametrize("name", ["nothing.py@sums", "tasks.py@nothing"])
 async def test_a_task_that_is_not_there_is_a_sentence(file, name):
     with pytest.raises(Misuse, match="Inspect"):
-        await suites([f"inspect:{file.parent / name}"])
+        await load_suites([f"inspect:{file.parent / name}"])

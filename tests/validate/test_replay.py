@@ -10,21 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from upswing.contracts.validation import SIDES, Cell
-from upswing.validate.replay import Inputs, inputs_of, replay
-from upswing.validate.report import Circumstances, Planned, Run, report
-from upswing.validate.verdict import Policy
+from upswing.validate.core.replay import VerdictInputs, encode_inputs, replay_verdict
+from upswing.validate.core.report import PlannedSuite, RunCircumstances, ValidationRun, build_report
+from upswing.validate.core.verdict import ValidationPolicy
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
-RUN = Run("r", "new", "old")
+RUN = ValidationRun("r", "new", "old")
 SUITES = [
-    Planned("tool_usage", "benchmark", 20),
-    Planned("world:triage", "benchmark", 20),
-    Planned("safety_bias", "safety", 12),
-    Planned("regression", "regression", 2),
+    PlannedSuite("tool_usage", "benchmark", 20),
+    PlannedSuite("world:triage", "benchmark", 20),
+    PlannedSuite("safety_bias", "safety", 12),
+    PlannedSuite("regression", "regression", 2),
 ]
 
 
-def made(scores, policy=Policy()):  # noqa: B008  it is frozen
+def made(scores, policy=ValidationPolicy()):  # noqa: B008  it is frozen
     """A report of these scores: suite → (candidate's, current's), each for all of its tasks."""
     cells = [
         Cell(suite.name, f"t{place}", 0, side, score, "So.")
@@ -32,7 +32,7 @@ def made(scores, policy=Policy()):  # noqa: B008  it is frozen
         for place in range(suite.tasks)
         for side, score in zip(SIDES, scores.get(suite.name, (1.0, 1.0)), strict=True)
     ]
-    return report(RUN, SUITES, cells, policy, Circumstances(AT, AT))
+    return build_report(RUN, SUITES, cells, policy, RunCircumstances(AT, AT))
 
 
 SCORE = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0, math.nan, None])
@@ -45,27 +45,32 @@ SCORE = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0, math.nan, None])
 )
 @settings(max_examples=40, deadline=None)
 def test_what_was_kept_leads_to_the_same_verdict(scores, counted, floors):
-    policy = Policy(counted=counted, floors=floors)
+    policy = ValidationPolicy(counted=counted, floors=floors)
     told = made(scores, policy)
-    outcome, sentence = replay(inputs_of(told, policy))
-    assert json.loads(outcome)["word"] == told.word
-    assert sentence == f"new against old: {told.word}. {' '.join(told.reasons)}"
+    outcome, sentence = replay_verdict(encode_inputs(told, policy))
+    assert json.loads(outcome)["word"] == told.verdict
+    assert sentence == f"new against old: {told.verdict}. {' '.join(told.reasons)}"
     words = {each["about"]: each["word"] for each in json.loads(outcome)["findings"]}
-    assert {suite.name: suite.word for suite in told.suites}.items() <= words.items()
+    assert {suite.name: suite.verdict for suite in told.suites}.items() <= words.items()
 
 
 def test_another_policy_leads_elsewhere():
-    kept = msgspec.json.decode(inputs_of(made({"tool_usage": (0.5, 0.6)}), Policy()), type=Inputs)
+    kept = msgspec.json.decode(
+        encode_inputs(made({"tool_usage": (0.5, 0.6)}), ValidationPolicy()), type=VerdictInputs
+    )
     strict, mild = (
-        msgspec.structs.replace(kept, policy=Policy(margin=margin, reach=1)) for margin in (0.05, 0.2)
-    )  # fmt: skip
-    words = [json.loads(replay(msgspec.json.encode(each))[0])["word"] for each in (strict, mild)]
+        msgspec.structs.replace(kept, policy=ValidationPolicy(margin=margin, reach=1))
+        for margin in (0.05, 0.2)
+    )
+    words = [
+        json.loads(replay_verdict(msgspec.json.encode(each))[0])["word"] for each in (strict, mild)
+    ]
     assert words == ["fail", "pass"]
 
 
 def test_inputs_of_another_time_are_refused_and_not_guessed():
     with pytest.raises(msgspec.ValidationError):
-        replay(b'{"run_id": "r"}')
+        replay_verdict(b'{"run_id": "r"}')
 
 
 def test_a_suite_beyond_both_models_thins_out_no_improvement():
@@ -85,7 +90,7 @@ def test_a_suite_that_one_of_them_can_do_counts_in_full(pair):
 
 def test_zero_everywhere_is_undecided_and_says_so():
     told = made({"tool_usage": (0.0, 0.0), "world:triage": (0.0, 0.0)})
-    assert (told.word, told.improvement) == ("inconclusive", None)
+    assert (told.verdict, told.improvement) == ("inconclusive", None)
     assert told.reasons == (
         "Both models score zero in every suite that counts: nothing measures an improvement.",
     )
@@ -93,5 +98,5 @@ def test_zero_everywhere_is_undecided_and_says_so():
 
 def test_zero_for_safety_is_no_reason_to_look_away():
     told = made({"safety_bias": (0.0, 1.0)})
-    assert told.word == "fail"
+    assert told.verdict == "fail"
     assert made({"safety_bias": (0.0, 0.0)}).safety.estimate == 0

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from upswing.contracts.validation import SIDES, Cell, ValidationReport
-from upswing.validate.render import as_markdown, as_text
-from upswing.validate.report import Circumstances, Planned, Run, report
-from upswing.validate.verdict import Policy
+from upswing.validate.core.render import as_markdown, as_text
+from upswing.validate.core.report import PlannedSuite, RunCircumstances, ValidationRun, build_report
+from upswing.validate.core.verdict import ValidationPolicy
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
-HOW = Circumstances(START, START + timedelta(seconds=90), None, ("Code ran behind fences.",))
-SUITES = [Planned("tool_usage", "benchmark", 20), Planned("safety_bias", "safety", 20)]
+HOW = RunCircumstances(START, START + timedelta(seconds=90), None, ("Code ran behind fences.",))
+SUITES = [PlannedSuite("tool_usage", "benchmark", 20), PlannedSuite("safety_bias", "safety", 20)]
 NASTY = "It says “<script>alert(1)</script> | `x` [y](z)\n# big”."
 
 
@@ -31,7 +31,13 @@ def cells(lost=0, spoiled=0):
 
 
 def made(**changes):
-    return report(Run("r", "agent-v2", "agent-v1"), SUITES, cells(**changes), Policy(), HOW)
+    return build_report(
+        ValidationRun("r", "agent-v2", "agent-v1"),
+        SUITES,
+        cells(**changes),
+        ValidationPolicy(),
+        HOW,
+    )
 
 
 def test_the_text_is_one_table_with_its_verdict():
@@ -79,12 +85,14 @@ def test_a_report_survives_its_journey_as_json():
 
 def test_the_same_cells_in_another_order_make_the_same_report():
     one, other = cells(lost=2), cells(lost=2)[::-1]
-    run = Run("r", "a", "b")
-    assert report(run, SUITES, one, Policy(), HOW) == report(run, SUITES, other, Policy(), HOW)
+    run = ValidationRun("r", "a", "b")
+    assert build_report(run, SUITES, one, ValidationPolicy(), HOW) == build_report(
+        run, SUITES, other, ValidationPolicy(), HOW
+    )
 
 
 def test_a_report_without_a_single_result_can_be_shown():
-    empty = report(Run("r", "a", "b"), SUITES, [], Policy(), HOW)
-    assert empty.word == "inconclusive"
+    empty = build_report(ValidationRun("r", "a", "b"), SUITES, [], ValidationPolicy(), HOW)
+    assert empty.verdict == "inconclusive"
     assert "–" in as_text(empty)
     assert "0/20" in as_markdown(empty)

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from upswing.adapters.jail.namespaces import _readable_by_all
-from upswing.adapters.sandbox import Limits, Sandbox
-from upswing.contracts.validation import Case, Program
+from upswing.contracts.validation import Program, ProgramCase
+from upswing.validate.sandbox.namespaces import _readable_by_all
+from upswing.validate.sandbox.sandbox import Sandbox, SandboxLimits
 
 pytestmark = [
     pytest.mark.live,
     pytest.mark.skipif(sys.platform != "linux", reason="the kernel's fences are Linux's"),
 ]
 ALL = ("namespaces", "root", "landlock", "seccomp")
-LIMITS = Limits(cpu_seconds=10, wall_seconds=60)
+LIMITS = SandboxLimits(cpu_seconds=10, wall_seconds=60)
 COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine)
 STRANGER = 54_321
 ASK = """
@@ -95,7 +95,7 @@ def attempts(path, *tables):
 
 
 async def run(gives, fences=ALL, source=ASK):
-    return await Sandbox(LIMITS, fences=fences)(Program(source, tuple(map(Case, gives))))
+    return await Sandbox(LIMITS, fences=fences)(Program(source, tuple(map(ProgramCase, gives))))
 
 
 @pytest.fixture
@@ -152,11 +152,11 @@ def ordinary_run(gives):
     """The fences, and each expression's error, where a user without any rights runs the sandbox."""
     script = (
         "import asyncio, json, sys\n"
-        "from upswing.adapters.sandbox import Limits, Sandbox\n"
-        "from upswing.contracts.validation import Case, Program\n"
+        "from upswing.validate.sandbox.sandbox import Sandbox, SandboxLimits\n"
+        "from upswing.contracts.validation import Program, ProgramCase\n"
         "source, *gives = json.load(sys.stdin)\n"
-        "limits = Limits(cpu_seconds=10, wall_seconds=60)\n"
-        "ran = asyncio.run(Sandbox(limits)(Program(source, tuple(map(Case, gives)))))\n"
+        "limits = SandboxLimits(cpu_seconds=10, wall_seconds=60)\n"
+        "ran = asyncio.run(Sandbox(limits)(Program(source, tuple(map(ProgramCase, gives)))))\n"
         "print(json.dumps([ran.fences, [gave.error for gave in ran.gave]]))\n"
     )
     done = subprocess.run(

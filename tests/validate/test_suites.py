@@ -4,18 +4,18 @@ import pytest
 
 from tests.validate.derivations import ANSWERS, table
 from tests.validate.scripted import right_answer, wrong_answer
-from upswing.adapters.validation import MemoryPins
 from upswing.config import ValidateConfig
-from upswing.contracts.validation import Answer
+from upswing.contracts.validation import TaskAnswer
 from upswing.errors import Misuse
-from upswing.proving_suites import Repertoire
-from upswing.validate.moves import AskJudge, AskModel, Done, Opinion, RunCode
-from upswing.validate.play import following
-from upswing.validate.suite import BENCHMARKS, SAFETY, read_tasks
-from upswing.validate.suites_service import suites, tasks_of
-from upswing.validate.task import Number, Task
+from upswing.validate.cell_store import MemoryPinStore
+from upswing.validate.core.moves import AskJudge, AskModel, JudgeOpinion, RunCode, TaskResult
+from upswing.validate.core.play import next_move
+from upswing.validate.core.suite import BENCHMARKS, SAFETY, read_tasks
+from upswing.validate.core.task import Number, ValidationTask
+from upswing.validate.suite_loader import builtin_tasks, load_suites
+from upswing.validate.suite_selection import SuiteCatalog
 
-EVERY = [task for name in (*BENCHMARKS, *SAFETY) for task in tasks_of(name)]
+EVERY = [task for name in (*BENCHMARKS, *SAFETY) for task in builtin_tasks(name)]
 WITHOUT_CODE = [task for task in EVERY if not task.task_id.startswith("code-")]
 
 
@@ -23,14 +23,14 @@ def played(task, answer_of):
     """Play a task without code; the judge says nothing."""
     events, seen = [], 0
     while True:
-        match following(task, events):
-            case Done() as done:
+        match next_move(task, events):
+            case TaskResult() as done:
                 return done
             case AskModel(messages=messages):
                 events.append(answer_of(messages, seen))
                 seen += 1
             case AskJudge():
-                events.append(Opinion(None))
+                events.append(JudgeOpinion(None))
             case RunCode():
                 raise AssertionError("there is code to run")
 
@@ -49,7 +49,7 @@ def played(task, answer_of):
     ],
 )
 def test_every_suite_is_big_enough(name, least):
-    assert len(tasks_of(name)) >= least
+    assert len(builtin_tasks(name)) >= least
 
 
 def test_no_two_tasks_have_the_same_id():
@@ -72,22 +72,22 @@ def test_a_wrong_answer_does_not_pass(task):
 @pytest.mark.parametrize("text", ["", "0", "Yes.", "ANSWER:", "```python\n```"])
 def test_a_constant_answer_earns_next_to_nothing(name, text):
     scores = []
-    for task in tasks_of(name):
+    for task in builtin_tasks(name):
         if name == "code_generation":
-            move = following(task, [Answer(text)])
-            scores.append(move.score if isinstance(move, Done) else 0)
+            move = next_move(task, [TaskAnswer(text)])
+            scores.append(move.score if isinstance(move, TaskResult) else 0)
         else:
-            scores.append(played(task, lambda *_: Answer(text)).score)
+            scores.append(played(task, lambda *_: TaskAnswer(text)).score)
     assert sum(scores) / len(scores) <= 0.05
 
 
-@pytest.mark.parametrize("task", tasks_of("research_synthesis"), ids=lambda task: task.task_id)
+@pytest.mark.parametrize("task", builtin_tasks("research_synthesis"), ids=lambda task: task.task_id)
 def test_copying_the_sources_is_no_answer(task):
     copied = task.messages[-1]["content"].partition("\n\nQuestion")[0]
-    assert played(task, lambda *_: Answer(copied)).score < 1
+    assert played(task, lambda *_: TaskAnswer(copied)).score < 1
 
 
-@pytest.mark.parametrize("task", tasks_of("data_analysis"), ids=lambda task: task.task_id)
+@pytest.mark.parametrize("task", builtin_tasks("data_analysis"), ids=lambda task: task.task_id)
 def test_the_answer_follows_from_the_table(task):
     derived = ANSWERS[task.task_id](table(task))
     if isinstance(task.check, Number):
@@ -97,14 +97,14 @@ def test_the_answer_follows_from_the_table(task):
 
 
 async def test_safety_means_all_safety_suites():
-    made = await suites(["safety", "tool_usage"])
+    made = await load_suites(["safety", "tool_usage"])
     assert [suite.name for suite in made] == [*SAFETY, "tool_usage"]
     assert {suite.kind for suite in made[:4]} == {"safety"}
 
 
 async def test_an_unknown_suite_is_named_with_the_known_ones():
     with pytest.raises(Misuse, match=r"no suite chess.*code_generation.*safety"):
-        await suites(["chess"])
+        await load_suites(["chess"])
 
 
 async def test_a_users_own_file_is_a_suite(tmp_path):
@@ -114,7 +114,7 @@ async def test_a_users_own_file_is_a_suite(tmp_path):
         '{"task_id": "one", "messages": [{"role": "user", "content": "1+1?"}],'
         ' "check": {"kind": "number", "value": 2}}\n'
     )
-    (mine,) = await suites(["mine"], files={"mine": path})
+    (mine,) = await load_suites(["mine"], files={"mine": path})
     assert (mine.task_ids, mine.kind) == (("one",), "benchmark")
 
 
@@ -133,7 +133,7 @@ GOOD = '{"task_id": "a", "messages": [{}], "check": {"kind": "exact", "any_of": 
         (GOOD.replace("exact", "nope"), "mine.jsonl, line 1: "),
         ("\xff", "mine.jsonl, line 1: "),
     ],
-)  # fmt: skip
+)
 def test_a_file_that_is_none_of_tasks_is_known_before_anything_is_trained(
     tmp_path, content, sentence
 ):
@@ -142,17 +142,17 @@ def test_a_file_that_is_none_of_tasks_is_known_before_anything_is_trained(
         path.write_bytes(content.encode("latin-1"))
     config = ValidateConfig(files={"mine": str(path)})
     with pytest.raises(Misuse) as caught:
-        Repertoire(config, MemoryPins(Task))
+        SuiteCatalog(config, MemoryPinStore(ValidationTask))
     assert str(caught.value).startswith("`mine` in [validate.files]: ")
     assert str(path) in str(caught.value)
     assert sentence in str(caught.value)
     path.write_text(GOOD)
-    Repertoire(config, MemoryPins(Task))
+    SuiteCatalog(config, MemoryPinStore(ValidationTask))
 
 
 async def test_a_file_that_is_not_there_is_a_sentence(tmp_path):
     with pytest.raises(Misuse, match="cannot be read"):
-        await suites(["mine"], files={"mine": tmp_path / "none.jsonl"})
+        await load_suites(["mine"], files={"mine": tmp_path / "none.jsonl"})
 
 
 @pytest.mark.parametrize(

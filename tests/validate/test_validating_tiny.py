@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from tests.validate.prover import Prover
-from upswing.adapters.bases import resolve
-from upswing.adapters.checkpoints.manifest import Facts
-from upswing.adapters.checkpoints.writing import save
-from upswing.adapters.model_process import ModelProcess
-from upswing.adapters.models import load, trainable
-from upswing.adapters.sql.store import open_store
 from upswing.config import ValidateConfig
-from upswing.train.recipe import Recipe
+from upswing.infra.sql.store import open_store
+from upswing.serve.process import ModelProcess, ModelServerSettings
+from upswing.train.bases.catalog import resolve_base
+from upswing.train.bases.loading import load_base, make_trainable
+from upswing.train.checkpoints.manifest import CheckpointInfo
+from upswing.train.checkpoints.writing import save_checkpoint
+from upswing.train.core.recipe import Recipe
 from upswing.worlds.chat import Chat
 from upswing.worlds.triage import Triage
 
@@ -28,8 +28,8 @@ WORLD = Triage(sizes=(1152, 48))
 def told_the_rule(base, folder):
     """A checkpoint of `tiny` after a short course in the world's training tasks."""
     recipe = Recipe(full=True)
-    model, tokenizer = load(base)
-    model = trainable(model, recipe)
+    model, tokenizer = load_base(base)
+    model = make_trainable(model, recipe)
     chat, chance = Chat(tokenizer), torch.Generator().manual_seed(0)
     steps = torch.optim.AdamW(model.parameters(), lr=2e-3)
     tasks = WORLD.training
@@ -38,14 +38,19 @@ def told_the_rule(base, folder):
         model(**lesson([tasks[place] for place in picked], chat, tokenizer)).loss.backward()
         steps.step()
         steps.zero_grad()
-    facts = Facts(base_model=base.name, job_id="job-1", step=STEPS, created=AT, recipe=recipe)
-    return save(folder, "taught", model.eval(), facts=facts, base_folder=base.folder)
+    facts = CheckpointInfo(
+        base_model=base.name, job_id="job-1", step=STEPS, created=AT, recipe=recipe
+    )
+    return save_checkpoint(folder, "taught", model.eval(), info=facts, base_folder=base.folder)
 
 
 def lesson(tasks, chat, tokenizer):
     """Prompts and right answers, padded to one length."""
-    asked = [chat.opening(task.instructions, task.text) for task in tasks]
-    said = [(*tokenizer(task.answer, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id) for task in tasks]  # fmt: skip
+    asked = [chat.first_prompt(task.instructions, task.text) for task in tasks]
+    said = [
+        (*tokenizer(task.answer, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id)
+        for task in tasks
+    ]
     longest = max(len(one) + len(other) for one, other in zip(asked, said, strict=True))
     ids_BT, mask_BT = torch.zeros(2, len(tasks), longest, dtype=torch.long)
     labels_BT = torch.full_like(ids_BT, -100)
@@ -60,10 +65,12 @@ async def test_who_knows_the_rule_passes_and_who_does_not_fails(bases, tmp_path)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        path = await asyncio.to_thread(told_the_rule, resolve("tiny", bases), tmp_path / "ck")
+        path = await asyncio.to_thread(told_the_rule, resolve_base("tiny", bases), tmp_path / "ck")
     finally:
         torch.set_num_threads(before)
-    server = ModelProcess("tiny", bases, tmp_path / "server", threads=1)
+    server = ModelProcess(
+        ModelServerSettings(base="tiny", cache=bases, threads=1), tmp_path / "server"
+    )
     url = await server.start()
     store = open_store(tmp_path)
     await store.prepare()
@@ -75,12 +82,12 @@ async def test_who_knows_the_rule_passes_and_who_does_not_fails(bases, tmp_path)
 
     try:
         async with Prover(tmp_path, store, find, CONFIG, worlds={"triage": WORLD}) as prover:
-            better = await prover.proving.prove("agent-zero-rl-v1", "tiny")
-            worse = await prover.proving.prove("tiny", "agent-zero-rl-v1")
+            better = await prover.runner.validate("agent-zero-rl-v1", "tiny")
+            worse = await prover.runner.validate("tiny", "agent-zero-rl-v1")
     finally:
         store.close()
         await server.stop()
-    assert (better.word, worse.word) == ("pass", "fail")
+    assert (better.verdict, worse.verdict) == ("pass", "fail")
     assert better.improvement.lower > 0  # at temperature 1, as its agents use it
     assert [suite.name for suite in better.suites if suite.counted] == ["world:triage"]
     assert all(suite.done == suite.planned for suite in better.suites)

@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from tests.trigger.test_trigger import Bench
-from tests.validate.desk import KEY, Desk
+from tests.validate.desk import KEY, ValidationPort
 from tests.validate.endpoint import Endpoint
-from tests.validate.test_proving import DATA
-from upswing.adapters.sql.store import open_store
+from tests.validate.test_runner import DATA
 from upswing.cli import journal, validation
 from upswing.errors import Misuse
+from upswing.infra.sql.store import open_store
 
 pytestmark = pytest.mark.live
 MINE = '{"task_id": "a", "messages": [{}], "check": {"kind": "exact", "any_of": ["x"]}}'
@@ -32,7 +32,7 @@ async def store(tmp_path):
 def type_(tmp_path, monkeypatch):
     """Type a command to the loop behind a desk, or to the data directory alone."""
 
-    async def typed(desk, *words):
+    async def typed(desk, *words, silences=60):
         if desk is not None:
             monkeypatch.setenv("AGENTGYM_RL_URL", desk.url)
             monkeypatch.setenv("AGENTGYM_RL_API_KEY", KEY)
@@ -41,7 +41,8 @@ def type_(tmp_path, monkeypatch):
         arguments = parsed(*words)
         arguments.data = tmp_path
         run = getattr(validation, arguments.run.partition(":")[2])
-        return await asyncio.to_thread(run, arguments)
+        quick = (validation.Polling(0.02, silences),) if words[0] == "validate" else ()
+        return await asyncio.to_thread(run, arguments, *quick)
 
     return typed
 
@@ -60,11 +61,6 @@ def parsed(*words):
     return top.parse_args(words)
 
 
-@pytest.fixture(autouse=True)
-def _no_pause(monkeypatch):
-    monkeypatch.setattr(validation, "_POLL_SECONDS", 0.02)
-
-
 @pytest.mark.parametrize(
     ("models", "code", "title"),
     [
@@ -74,7 +70,7 @@ def _no_pause(monkeypatch):
     ],
 )
 async def test_the_exit_code_is_the_verdict(tmp_path, store, type_, capsys, models, code, title):
-    async with Desk(tmp_path, store, Endpoint(**models)) as desk:
+    async with ValidationPort(tmp_path, store, Endpoint(**models)) as desk:
         assert await type_(desk, "validate", "new") == code
     said = capsys.readouterr().out
     assert title in said
@@ -92,7 +88,7 @@ async def test_the_exit_code_is_the_verdict(tmp_path, store, type_, capsys, mode
     ],
 )
 async def test_misuse_has_its_own_exit_code(tmp_path, store, type_, capsys, words, said):
-    async with Desk(tmp_path, store) as desk:
+    async with ValidationPort(tmp_path, store) as desk:
         assert await type_(desk, "validate", *words) == 2
     assert said in capsys.readouterr().err
 
@@ -102,11 +98,10 @@ async def test_without_a_loop_it_says_how_to_start_one(type_, capsys):
     assert "upswing up" in capsys.readouterr().err
 
 
-async def test_a_loop_that_stays_away_leaves_it_undecided(tmp_path, store, type_, monkeypatch):
-    monkeypatch.setattr(validation, "_SILENCES", 3)
-    async with Desk(tmp_path, store) as desk:
+async def test_a_loop_that_stays_away_leaves_it_undecided(tmp_path, store, type_):
+    async with ValidationPort(tmp_path, store) as desk:
         desk.models.hold = (5, asyncio.Event())
-        run = asyncio.create_task(type_(desk, "validate", "new"))
+        run = asyncio.create_task(type_(desk, "validate", "new", silences=3))
         await desk.models.told.wait()
     assert await run == 3
 
@@ -116,14 +111,14 @@ async def test_one_without_a_report_is_misuse(tmp_path, store, type_, capsys):
 
     (path := tmp_path / "gone.jsonl").write_text(MINE)
     config = ValidateConfig(suites=("mine",), files={"mine": str(path)})
-    async with Desk(tmp_path, store, config=config) as desk:
+    async with ValidationPort(tmp_path, store, config=config) as desk:
         path.unlink()
         assert await type_(desk, "validate", "new") == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
 async def test_suites_are_chosen_and_json_is_printed(tmp_path, store, type_, capsys):
-    async with Desk(tmp_path, store) as desk:
+    async with ValidationPort(tmp_path, store) as desk:
         words = ("new", "--suite", "safety_bias", "--suite", "tool_usage", "--json")
         assert await type_(desk, "validate", *words) == 0
     info = json.loads(capsys.readouterr().out)
@@ -139,14 +134,16 @@ async def test_on_a_terminal_there_are_bars(tmp_path, store, type_, monkeypatch)
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("TERM", "xterm")
-    async with Desk(tmp_path, store) as desk:
+    async with ValidationPort(tmp_path, store) as desk:
         assert await type_(desk, "validate", "new") == 0
     assert "new against old" in screen.getvalue()
     assert "━" in screen.getvalue()
 
 
 async def test_what_a_model_said_does_nothing_to_the_terminal(tmp_path, store, type_, capsys):
-    async with Desk(tmp_path, store, Endpoint(says={"new": "ANSWER: \x1b[2J\x07red"})) as desk:
+    async with ValidationPort(
+        tmp_path, store, Endpoint(says={"new": "ANSWER: \x1b[2J\x07red"})
+    ) as desk:
         assert await type_(desk, "validate", "new") == 1
     said = capsys.readouterr().out
     assert "Worse than before" in said
@@ -155,7 +152,7 @@ async def test_what_a_model_said_does_nothing_to_the_terminal(tmp_path, store, t
 
 
 async def test_the_decision_can_be_explained(tmp_path, store, type_, capsys):
-    async with Desk(tmp_path, store, Endpoint({"new": DATA[:8]})) as desk:
+    async with ValidationPort(tmp_path, store, Endpoint({"new": DATA[:8]})) as desk:
         assert await type_(desk, "validate", "new", "--json") == 1
     info = json.loads(capsys.readouterr().out)
     arguments = argparse.Namespace(data=tmp_path, id=info["decision_id"], json=False)
@@ -170,7 +167,7 @@ async def test_compare_shows_both_and_how_sure_it_is(tmp_path, store, type_, cap
     for _ in range(150):
         await bench.score(model="new", raw=0.8)
         await bench.score(model="old", raw=0.5)
-    async with Desk(tmp_path, store) as desk:
+    async with ValidationPort(tmp_path, store) as desk:
         await type_(desk, "validate", "new")
         capsys.readouterr()
         for where in (desk, None):  # over HTTP, and from the store itself
@@ -185,14 +182,14 @@ async def test_compare_shows_both_and_how_sure_it_is(tmp_path, store, type_, cap
 
 
 async def test_compare_of_what_nobody_knows_is_misuse(tmp_path, store, type_):
-    async with Desk(tmp_path, store) as desk:
+    async with ValidationPort(tmp_path, store) as desk:
         for where, words in ((desk, ("who", "old")), (None, ("who", "old")), (None, ("a", "a"))):
             with pytest.raises(Misuse):
                 await type_(where, "compare", *words)
 
 
 async def test_pin_names_the_task(tmp_path, store, type_, capsys):
-    async with Desk(tmp_path, store) as desk:
+    async with ValidationPort(tmp_path, store) as desk:
         name = await desk.store_one()
         assert await type_(desk, "pin", name) == 0
         assert f"pin-{name}" in capsys.readouterr().out

@@ -4,13 +4,14 @@ import asyncio
 
 import pytest
 
+from tests.faulty import Faulty
 from tests.support import files_with, until
 from tests.trigger.test_trigger import Bench
-from tests.validate.desk import Desk
+from tests.validate.desk import ValidationPort
 from tests.validate.endpoint import Endpoint
-from tests.validate.test_proving import DATA
-from upswing.adapters.sql.store import open_store
-from upswing.adapters.sql.users import Users
+from tests.validate.test_runner import DATA
+from upswing.infra.sql.store import open_store
+from upswing.infra.sql.users import Users
 
 pytestmark = pytest.mark.live
 MINE = '{"task_id": "a", "messages": [{}], "check": {"kind": "exact", "any_of": ["x"]}}'
@@ -26,7 +27,7 @@ async def store(tmp_path):
 
 @pytest.fixture
 async def desk(tmp_path, store):
-    async with Desk(tmp_path, store) as made:
+    async with ValidationPort(tmp_path, Faulty(store)) as made:
         yield made
 
 
@@ -42,7 +43,7 @@ async def ended(desk, run_id):
 
 async def test_a_validation_goes_on_in_the_background_and_is_told(tmp_path, store):
     hold = asyncio.Event()
-    async with Desk(tmp_path, store, Endpoint({"old": DATA[:8]})) as desk:
+    async with ValidationPort(tmp_path, store, Endpoint({"old": DATA[:8]})) as desk:
         desk.models.hold = (20, hold)
         status, started = await desk.ask("POST", "/v1/validations", {"model_id": "new"})
         assert (status, started["against"]) == (202, "old")
@@ -65,11 +66,11 @@ async def test_models_that_take_their_time_hold_nobody_up(tmp_path, store):
     from upswing.config import ValidateConfig
 
     hold, config = asyncio.Event(), ValidateConfig(suites=("data_analysis",), at_once=64)
-    async with Desk(tmp_path, store, config=config) as desk:
+    async with ValidationPort(tmp_path, store, config=config) as desk:
         desk.models.hold = (0, hold)
         _, started = await desk.ask("POST", "/v1/validations", {"model_id": "new"})
         await until(lambda: len(desk.models.requests) == 24)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert (await desk.ask("GET", f"/v1/validations/{started['validation_id']}"))[0] == 200
         hold.set()
         await ended(desk, started["validation_id"])
@@ -128,7 +129,7 @@ async def test_an_unknown_validation_is_not_found(desk):
 
 
 async def test_a_model_that_is_away_is_inconclusive(tmp_path, store):
-    async with Desk(tmp_path, store, Endpoint(away=["new"])) as desk:
+    async with ValidationPort(tmp_path, store, Endpoint(away=["new"])) as desk:
         _, started = await desk.ask("POST", "/v1/validations", {"model_id": "new"})
         info = await ended(desk, started["validation_id"])
     assert (info["state"], info["word"]) == ("done", "inconclusive")
@@ -139,7 +140,7 @@ async def test_one_without_a_report_says_why(tmp_path, store):
 
     (path := tmp_path / "gone.jsonl").write_text(MINE)
     config = ValidateConfig(suites=("mine",), files={"mine": str(path)})
-    async with Desk(tmp_path, store, config=config) as desk:
+    async with ValidationPort(tmp_path, store, config=config) as desk:
         path.unlink()
         _, started = await desk.ask("POST", "/v1/validations", {"model_id": "new"})
         info = await ended(desk, started["validation_id"])
@@ -173,8 +174,14 @@ async def test_the_suites_of_their_validation_are_there_too(desk):
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [("", 422), ("?a=new", 422), ("?a=new&b=new", 422), ("?a=new&b=who", 404), ("?a=%00&b=%ff", 404)],
-)  # fmt: skip
+    [
+        ("", 422),
+        ("?a=new", 422),
+        ("?a=new&b=new", 422),
+        ("?a=new&b=who", 404),
+        ("?a=%00&b=%ff", 404),
+    ],
+)
 async def test_a_comparison_needs_two_models(desk, query, status):
     assert (await desk.ask("GET", f"/v1/compare{query}"))[0] == status
 
@@ -209,7 +216,7 @@ async def test_what_cannot_be_pinned_is_refused(desk, tmp_path, wish, status):
     name = await desk.store_one()
     got, problem = await desk.ask("POST", "/v1/pins", {"trajectory_id": name} | wish)
     assert (got, problem["detail"][-1]) == (status, ".")
-    assert await desk.prover.proving.pins.pinned() == ()
+    assert await desk.prover.runner.pins.pinned() == ()
     assert files_with(tmp_path / "validation", "jane.roe") == []
 
 
@@ -222,7 +229,7 @@ async def test_a_pin_of_what_is_erased_meanwhile_does_not_stay(desk, store):
         await users.erase("u1", desk.prover.now)
         return found
 
-    store.trajectory = erased_after_the_look
+    desk.store.instead["trajectory"] = erased_after_the_look
     status, _ = await desk.ask("POST", "/v1/pins", {"trajectory_id": name})
     assert status == 404
-    assert await desk.prover.proving.pins.pinned() == ()
+    assert await desk.prover.runner.pins.pinned() == ()

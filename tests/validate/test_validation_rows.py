@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from upswing.adapters.sql.decisions import Decisions
-from upswing.adapters.sql.validations import Validations
 from upswing.contracts.model import ValidationResults
-from upswing.contracts.validation import Interval, ValidationReport
-from upswing.ports import Decision
+from upswing.contracts.validation import DifferenceInterval, ValidationReport
+from upswing.infra.sql.decisions import Decisions
+from upswing.records import Decision
+from upswing.validate.repository import Validations
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=9)
@@ -22,13 +22,25 @@ def rows(store):
 
 def report(run_id="r1", candidate="new", current="old", estimate=0.25, suites_=(), **more):
     return ValidationReport(
-        run_id=run_id, candidate=candidate, current=current, word="pass", reasons=("Good.",),
-        improvement=Interval(estimate, 0.1, 0.4, 24), safety=None, suites=suites_, fallen=(),
+        run_id=run_id,
+        candidate=candidate,
+        current=current,
+        verdict="pass",
+        reasons=("Good.",),
+        improvement=DifferenceInterval(estimate, 0.1, 0.4, 24),
+        safety=None,
+        suites=suites_,
+        fallen=(),
         results=ValidationResults(
             benchmark_passed=True, safety_checks_passed=True, performance_regression=False
         ),
-        started=NOON, ended=LATER, seed=0, seeds=(0,), judge=None, **more,
-    )  # fmt: skip
+        started=NOON,
+        ended=LATER,
+        seed=0,
+        seeds=(0,),
+        judge=None,
+        **more,
+    )
 
 
 def decision(name="d1"):
@@ -37,7 +49,9 @@ def decision(name="d1"):
 
 async def done(rows, run_id, candidate="new", current="old"):
     await rows.begin(run_id, candidate, current, SUITES, NOON)
-    await rows.finish(report(run_id, candidate, current), f"file:///{run_id}", decision(run_id), LATER)  # fmt: skip
+    await rows.finish(
+        report(run_id, candidate, current), f"file:///{run_id}", decision(run_id), LATER
+    )
 
 
 async def test_a_validation_is_begun_once(rows):
@@ -51,7 +65,7 @@ async def test_its_end_is_one_with_its_decision(rows, store):
     await rows.begin("r1", "new", "old", SUITES, NOON)
     assert await rows.finish(report(), "s3://b/r1", decision(), LATER)
     row = await rows.get("r1")
-    assert (row.state, row.word, row.improvement, row.ended) == ("done", "pass", 0.25, LATER)
+    assert (row.state, row.verdict, row.improvement, row.ended) == ("done", "pass", 0.25, LATER)
     assert (row.report, row.artifact, row.decision_id) == (report(), "s3://b/r1", "d1")
     assert row.sentence == "It is good."
     assert (await Decisions(store.database).get("d1")).kind == "validation"
@@ -72,8 +86,11 @@ async def test_one_that_failed_says_why_and_may_be_begun_anew(rows):
     await rows.fail("r1", "There is no Docker.", LATER)
     row = await rows.get("r1")
     assert (row.state, row.sentence, row.ended, row.report) == (
-        "failed", "There is no Docker.", LATER, None,
-    )  # fmt: skip
+        "failed",
+        "There is no Docker.",
+        LATER,
+        None,
+    )
     again = await rows.begin("r1", "new", "old", SUITES, LATER)
     assert (again.state, again.sentence, again.ended) == ("running", None, None)
 
@@ -104,9 +121,9 @@ async def test_only_its_holder_ends_it(rows, store):
 async def test_what_is_let_go_or_begun_anew_is_anybodys(rows):
     await rows.begin("r1", "new", "old", SUITES, NOON)
     await rows.claim("r1", "one", NOON, LATER)
-    await rows.let_go("r1", "two")
+    await rows.release("r1", "two")
     assert not await rows.claim("r1", "two", NOON, LATER)
-    await rows.let_go("r1", "one")
+    await rows.release("r1", "one")
     assert await rows.claim("r1", "two", NOON, LATER)
     await rows.fail("r1", "It broke.", NOON, "two")
     await rows.begin("r1", "new", "old", SUITES, NOON)
@@ -116,7 +133,7 @@ async def test_what_is_let_go_or_begun_anew_is_anybodys(rows):
 async def test_after_a_restart_claims_end_where_only_one_process_can_be(rows, store):
     await rows.begin("r1", "new", "old", SUITES, NOON)
     await rows.claim("r1", "before", NOON, LATER)
-    await rows.orphans("now")
+    await rows.release_orphans("now")
     several = await store.database.read(lambda tx: tx.postgres)
     assert await rows.claim("r1", "now", NOON, LATER) is not several
 

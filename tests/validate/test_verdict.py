@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.validate import verdict as module
-from upswing.validate.compare import Difference
-from upswing.validate.verdict import (
-    RANK,
-    Policy,
-    Score,
-    of_safety,
-    of_safety_suite,
-    of_suite,
-    results_of,
-    verdict,
+from upswing.validate.core import verdict as module
+from upswing.validate.core.compare import Difference
+from upswing.validate.core.verdict import (
+    SEVERITY,
+    SuiteScore,
+    ValidationPolicy,
+    decide_verdict,
+    judge_safety,
+    judge_safety_suite,
+    judge_suite,
+    validation_results,
 )
 
 NAN = math.nan
@@ -30,7 +30,9 @@ GOOD = diff(0.1, 0.02, 0.2)
 
 
 def score(found=GOOD, name="tool_usage", kind="benchmark", done=30, planned=30, **more):
-    return Score(name, kind, found, done, planned, **({"candidate": 0.8, "current": 0.7} | more))
+    return SuiteScore(
+        name, kind, found, done, planned, **({"candidate": 0.8, "current": 0.7} | more)
+    )
 
 
 def safe(found=GOOD, **more):
@@ -68,13 +70,13 @@ SAFETY = [
 
 @pytest.mark.parametrize(("row", "given", "word"), SUITE)
 def test_a_suite_is_judged_by_its_table(row, given, word):
-    assert of_suite(given, Policy()).word == word
+    assert judge_suite(given, ValidationPolicy()).verdict == word
     in_the_table(row, word)
 
 
 @pytest.mark.parametrize(("row", "found", "done", "word"), SAFETY)
 def test_safety_is_judged_by_its_table(row, found, done, word):
-    assert of_safety(found, [safe(found, done=done)], Policy()).word == word
+    assert judge_safety(found, [safe(found, done=done)], ValidationPolicy()).verdict == word
     in_the_table(row, word)
 
 
@@ -85,8 +87,8 @@ def in_the_table(row, word):
 
 def test_a_pinned_failure_counts_even_alone():
     few = {"name": "regression", "kind": "regression", "done": 1, "planned": 1}
-    assert of_suite(score(diff(0.0, -0.7, 0.7, 1), **few), Policy()).word == "pass"
-    assert of_suite(score(diff(-1.0, -1.0, 0.3, 1), **few), Policy()).word == "fail"
+    assert judge_suite(score(diff(0.0, -0.7, 0.7, 1), **few), ValidationPolicy()).verdict == "pass"
+    assert judge_suite(score(diff(-1.0, -1.0, 0.3, 1), **few), ValidationPolicy()).verdict == "fail"
 
 
 @pytest.mark.parametrize(
@@ -100,45 +102,47 @@ def test_a_pinned_failure_counts_even_alone():
     ],
 )
 def test_a_safety_suite_has_its_floor(found, candidate, word):
-    policy = Policy(floors={"safety_bias": 0.9})
-    assert of_safety_suite(safe(found, candidate=candidate), policy).word == word
+    policy = ValidationPolicy(floors={"safety_bias": 0.9})
+    assert judge_safety_suite(safe(found, candidate=candidate), policy).verdict == word
 
 
 def test_everything_good_passes_with_the_improvement_as_the_reason():
-    reached = verdict([score(), safe()], GOOD, GOOD)
-    assert reached.word == "pass"
+    reached = decide_verdict([score(), safe()], GOOD, GOOD)
+    assert reached.status == "pass"
     assert "+0.10 [+0.02, +0.20]" in reached.reasons[0]
 
 
 def test_one_failure_outweighs_everything_and_is_the_reason():
     scores = [score(), score(diff(-0.2, -0.3, -0.1), name="code_generation"), safe()]
-    reached = verdict(scores, GOOD, GOOD)
-    assert reached.word == "fail"
+    reached = decide_verdict(scores, GOOD, GOOD)
+    assert reached.status == "fail"
     assert [reason.split()[0] for reason in reached.reasons] == ["code_generation"]
 
 
 def test_an_improvement_that_is_not_a_number_fails():
-    assert verdict([score(), safe()], GOOD, diff(NAN, NAN, NAN)).word == "fail"
+    assert decide_verdict([score(), safe()], GOOD, diff(NAN, NAN, NAN)).status == "fail"
 
 
 def test_a_counted_suite_that_was_not_run_leaves_it_undecided():
-    policy = Policy(counted=frozenset({"world:triage"}))
-    reached = verdict([score(), safe()], GOOD, None, policy)
-    assert reached.word == "inconclusive"
+    policy = ValidationPolicy(counted=frozenset({"world:triage"}))
+    reached = decide_verdict([score(), safe()], GOOD, None, policy)
+    assert reached.status == "inconclusive"
     assert "world:triage" in reached.reasons[0]
 
 
 def test_nothing_that_counts_leaves_it_undecided():
-    assert verdict([safe()], GOOD, None).word == "inconclusive"
-    assert verdict([], None, None).word == "inconclusive"
+    assert decide_verdict([safe()], GOOD, None).status == "inconclusive"
+    assert decide_verdict([], None, None).status == "inconclusive"
 
 
 def test_without_safety_suites_nothing_passes_unless_they_are_waived():
-    assert verdict([score()], None, GOOD).word == "inconclusive"
-    assert verdict([score()], None, GOOD, Policy(needs_safety=False)).word == "pass"
+    assert decide_verdict([score()], None, GOOD).status == "inconclusive"
+    assert (
+        decide_verdict([score()], None, GOOD, ValidationPolicy(needs_safety=False)).status == "pass"
+    )
 
 
-OTHER = Policy(counted=frozenset({"world:mine"}))
+OTHER = ValidationPolicy(counted=frozenset({"world:mine"}))
 
 
 @pytest.mark.parametrize(
@@ -155,17 +159,17 @@ OTHER = Policy(counted=frozenset({"world:mine"}))
 )
 def test_abilities_that_do_not_count_are_judged_together(single, pooled, word):
     scores = [score(name="world:mine"), score(single, name="tool_usage"), safe()]
-    reached = verdict(scores, GOOD, GOOD, OTHER, abilities=pooled)
-    assert reached.word == word
-    assert results_of(scores, reached).benchmark_passed is (word == "pass")
+    reached = decide_verdict(scores, GOOD, GOOD, OTHER, abilities=pooled)
+    assert reached.status == word
+    assert validation_results(scores, reached).benchmark_passed is (word == "pass")
 
 
 def test_only_named_suites_count():
-    policy = Policy(counted=frozenset({"tool_usage"}))
+    policy = ValidationPolicy(counted=frozenset({"tool_usage"}))
     assert policy.counts("tool_usage", "benchmark")
     assert not policy.counts("code_generation", "benchmark")
-    assert Policy().counts("code_generation", "benchmark")
-    assert not Policy().counts("safety_bias", "safety")
+    assert ValidationPolicy().counts("code_generation", "benchmark")
+    assert not ValidationPolicy().counts("safety_bias", "safety")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +184,7 @@ def test_only_named_suites_count():
     ],
 )
 def test_the_contracts_fields_fail_closed(scores, safety, expected):
-    told = results_of(scores, verdict(scores, safety, GOOD))
+    told = validation_results(scores, decide_verdict(scores, safety, GOOD))
     assert (
         told.benchmark_passed,
         told.safety_checks_passed,
@@ -190,7 +194,7 @@ def test_the_contracts_fields_fail_closed(scores, safety, expected):
 
 def test_scores_go_into_the_contract_only_as_numbers():
     scores = [score(candidate=NAN), safe(candidate=0.5)]
-    told = results_of(scores, verdict(scores, GOOD, GOOD))
+    told = validation_results(scores, decide_verdict(scores, GOOD, GOOD))
     assert told.benchmark_scores == {"safety_bias": 0.5}
 
 
@@ -210,16 +214,16 @@ def test_the_verdict_never_gets_worse_when_everything_gets_better(ability, harm,
 
     def word(change):
         scores = [score(change(ability)), safe(change(harm))]
-        return verdict(scores, change(harm), change(gain)).word
+        return decide_verdict(scores, change(harm), change(gain)).status
 
-    assert RANK[word(raised)] <= RANK[word(lambda found: found)]
+    assert SEVERITY[word(raised)] <= SEVERITY[word(lambda found: found)]
 
 
 @given(differences(), st.integers(0, 30), st.integers(0, 30))
 def test_more_coverage_never_turns_a_pass_into_undecided(found, one, other):
     less, more = sorted((one, other))
-    before = of_suite(score(found, done=less), Policy()).word
-    after = of_suite(score(found, done=more), Policy()).word
+    before = judge_suite(score(found, done=less), ValidationPolicy()).verdict
+    after = judge_suite(score(found, done=more), ValidationPolicy()).verdict
     assert not (before == "pass" and after == "inconclusive")
 
 
@@ -227,6 +231,6 @@ def test_more_coverage_never_turns_a_pass_into_undecided(found, one, other):
 def test_what_is_not_finite_never_passes(numbers):
     found = diff(*numbers)
     if not all(map(math.isfinite, numbers)):
-        assert of_suite(score(found), Policy()).word == "fail"
-        assert of_safety(found, [safe(found)], Policy()).word == "fail"
-        assert of_safety_suite(safe(found), Policy()).word == "fail"
+        assert judge_suite(score(found), ValidationPolicy()).verdict == "fail"
+        assert judge_safety(found, [safe(found)], ValidationPolicy()).verdict == "fail"
+        assert judge_safety_suite(safe(found), ValidationPolicy()).verdict == "fail"

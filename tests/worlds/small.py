@@ -6,7 +6,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from upswing.worlds.sampler import Policy
+from upswing.worlds.sampler import SamplingPolicy
 from upswing.worlds.triage import WORDS
 
 MARKS = ("<pad>", "<end>", "<system>", "<user>", "<agent>", "<unknown>")
@@ -48,4 +48,4 @@ def model(vocabulary, *, seed=0, width=32, layers=2):
 
 def policy(name="small", **more):
     words = tokenizer()
-    return Policy(name, model(len(words)), words, **more)
+    return SamplingPolicy(name, model(len(words)), words, **more)

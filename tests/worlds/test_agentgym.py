@@ -12,16 +12,16 @@ import httpx
 import pytest
 from tests.support import UPSWING
 
+from upswing.api.router import JSON, Response, Route, answer
+from upswing.api.server import HttpServer
+from upswing.api.world_server import WorldServerOptions, serve
 from upswing.errors import Misuse, Reason, Rejected, Transient
-from upswing.front import Front
-from upswing.http.app import JSON, Response, Route, answer
-from upswing.running import listen
-from upswing.world_server import Options, serve
-from upswing.worlds.agentgym_service import Remote
-from upswing.worlds.agentgym_sessions import Limits
-from upswing.worlds.known import WORLDS, world_of
+from upswing.infra.instance import open_listening_socket
+from upswing.worlds.agentgym_client import AgentGymClient
+from upswing.worlds.agentgym_sessions import SessionLimits
+from upswing.worlds.attempt import LocalAttempt, begin_numbered_task
+from upswing.worlds.known import WORLDS, make_world
 from upswing.worlds.triage import Triage
-from upswing.worlds.visit import Local
 from upswing.worlds.world import UNFINISHED, Observation, Outcome
 
 pytestmark = pytest.mark.live
@@ -32,7 +32,7 @@ WORDS = ("refund", "repair", "replace", "explain", "check", "lookup", "buy", "se
 async def served(world, limits=None):
     """The world on a port of its own."""
     told, url = asyncio.Event(), asyncio.get_running_loop().create_future()
-    options = Options(limits=limits or Limits())
+    options = WorldServerOptions(limits=limits or SessionLimits())
     running = asyncio.create_task(serve(world, options, url.set_result, told))
     try:
         yield await url
@@ -41,15 +41,25 @@ async def served(world, limits=None):
         await running
 
 
+class InProcess:
+    """A world of this process, with numbered tasks as a server has them."""
+
+    def __init__(self, world):
+        self.world = world
+
+    async def begin(self, number):
+        return LocalAttempt(self.world, begin_numbered_task(self.world, number))
+
+
 async def played(place, number, chance):
     """Everything that an agent who guesses saw, and how it ended."""
-    visit = await place.begin(number)
-    seen = [visit.task.task_id, visit.task.instructions]
-    while visit.outcome is None:
-        seen.append(visit.observation)
-        await visit.step(chance.choice(WORDS))
-    await visit.close()
-    return seen, visit.outcome
+    attempt = await place.begin(number)
+    seen = [attempt.task.task_id, attempt.task.instructions]
+    while attempt.outcome is None:
+        seen.append(attempt.observation)
+        await attempt.step(chance.choice(WORDS))
+    await attempt.close()
+    return seen, attempt.outcome
 
 
 # ── the same world ───────────────────────────────────────────────────────────────────────────────
@@ -57,10 +67,10 @@ async def played(place, number, chance):
 
 @pytest.mark.parametrize("name", sorted(WORLDS))
 async def test_a_world_over_http_is_the_world_itself(name):
-    world = world_of(name, 5)
+    world = make_world(name, 5)
     numbers = [*range(25), *range(len(world.training), len(world.training) + 15)]
     async with served(world) as url:
-        there, here = Remote(url), Local(world)
+        there, here = AgentGymClient(url), InProcess(world)
         for number in numbers:
             far = await played(there, number, Random(number))
             near = await played(here, number, Random(number))
@@ -72,7 +82,7 @@ async def test_a_world_over_http_is_the_world_itself(name):
 async def test_many_agents_play_side_by_side_and_do_not_mix():
     world = Triage(seed=2, check_first=True)
     async with served(world) as url:
-        there, here = Remote(url), Local(world)
+        there, here = AgentGymClient(url), InProcess(world)
         far = await asyncio.gather(*(played(there, n, Random(n)) for n in range(40)))
         near = [await played(here, n, Random(n)) for n in range(40)]
         await there.close()
@@ -81,7 +91,7 @@ async def test_many_agents_play_side_by_side_and_do_not_mix():
 
 async def test_the_server_tells_which_world_it_is():
     async with served(Triage(sizes=(16, 8))) as url:
-        told = await Remote(url).about()
+        told = await AgentGymClient(url).about()
         async with httpx.AsyncClient(base_url=url) as client:
             hello = await client.get("/")
             spec = await client.get("/openapi.json")
@@ -92,24 +102,24 @@ async def test_the_server_tells_which_world_it_is():
 
 async def test_sessions_are_used_again_and_closed_at_the_end():
     world = Triage()
-    async with served(world, Limits(sessions=1)) as url:
-        there = Remote(url)
+    async with served(world, SessionLimits(sessions=1)) as url:
+        there = AgentGymClient(url)
         for number in range(5):
             await played(there, number, Random(0))
         with pytest.raises(Transient, match="All 1 sessions are in use"):
-            await Remote(url).begin(0)
+            await AgentGymClient(url).begin(0)
         await there.close()
-        await played(Remote(url), 0, Random(0))
+        await played(AgentGymClient(url), 0, Random(0))
 
 
 async def test_a_session_that_the_server_dropped_is_made_anew():
     async with served(Triage()) as url:
-        there = Remote(url)
+        there = AgentGymClient(url)
         await played(there, 0, Random(0))
         async with httpx.AsyncClient(base_url=url) as client:
             await client.post("/close", json={"id": 0})
-        visit = await there.begin(3)
-        assert visit.task.task_id == Triage().training[3].task_id
+        attempt = await there.begin(3)
+        assert attempt.task.task_id == Triage().training[3].task_id
 
 
 # ── AgentGym's own client ────────────────────────────────────────────────────────────────────────
@@ -243,7 +253,7 @@ async def test_a_step_after_the_end_is_a_conflict_and_a_reset_helps():
 
 async def test_beyond_the_limit_a_session_has_to_wait():
     async with (
-        served(Triage(), Limits(sessions=2)) as url,
+        served(Triage(), SessionLimits(sessions=2)) as url,
         httpx.AsyncClient(base_url=url) as client,
     ):
         for _ in range(2):
@@ -281,14 +291,9 @@ class Foreign:
         ]
 
 
-class NoKeys:
-    def find(self, key):
-        return None
-
-
 @contextlib.asynccontextmanager
 async def fronted(routes):
-    front = Front(routes, NoKeys(), "127.0.0.1", 0)
+    front = HttpServer(routes, None, "127.0.0.1", 0)
     running = asyncio.create_task(front.run())
     try:
         yield front.url
@@ -303,15 +308,19 @@ async def test_a_server_of_the_other_family_is_understood():
         answer(200, {"state": "3", "reward": 1.0, "done": True, "info": None}),
     )
     async with fronted(foreign.routes()) as url:
-        place = Remote(url)
-        visit = await place.begin(17)
-        assert visit.observation == Observation("Count the rows.")
-        await visit.step("select")
-        assert (visit.observation.text, visit.outcome) == ("no such table", None)
-        await visit.step("select 3")
-        await visit.close()
+        place = AgentGymClient(url)
+        attempt = await place.begin(17)
+        assert attempt.observation == Observation("Count the rows.")
+        await attempt.step("select")
+        assert (attempt.observation.text, attempt.outcome) == ("no such table", None)
+        await attempt.step("select 3")
+        await attempt.close()
         await place.close()
-    assert (visit.outcome.success, visit.outcome.score, visit.outcome.fault) == (True, 1.0, False)
+    assert (attempt.outcome.success, attempt.outcome.score, attempt.outcome.fault) == (
+        True,
+        1.0,
+        False,
+    )
     told = dict(foreign.asked)
     assert (told["/reset"]["env_idx"], told["/reset"]["item_id"]) == (4, 17)
     assert (told["/reset"]["session_id"], told["/reset"]["id"]) == (17, 17)
@@ -334,71 +343,71 @@ BROKEN = [
 @pytest.mark.parametrize("said", BROKEN, ids=lambda said: f"{said.status} {said.body[:24]}")
 async def test_what_fails_over_there_is_not_the_agents_failure(said):
     async with fronted(Foreign(said).routes()) as url:
-        visit = await Remote(url).begin(0)
-        await visit.step("select")
-        await visit.close()
-    assert (visit.outcome.fault, visit.outcome.success) == (True, False)
+        attempt = await AgentGymClient(url).begin(0)
+        await attempt.step("select")
+        await attempt.close()
+    assert (attempt.outcome.fault, attempt.outcome.success) == (True, False)
 
 
 async def test_a_server_that_goes_away_in_the_middle_is_not_the_agents_failure():
     async with served(Triage(check_first=True)) as url:
-        visit = await Remote(url).begin(0)
-        await visit.step("check")
-        assert visit.outcome is None
-    await visit.step("refund")
-    assert visit.outcome.fault
-    await visit.close()
+        attempt = await AgentGymClient(url).begin(0)
+        await attempt.step("check")
+        assert attempt.outcome is None
+    await attempt.step("refund")
+    assert attempt.outcome.fault
+    await attempt.close()
 
 
 async def test_a_server_that_never_answers_is_given_up():
-    with contextlib.closing(listen("127.0.0.1", 0)) as silent:
+    with contextlib.closing(open_listening_socket("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(Transient, match="did not answer"):
-            await Remote(url, timeout=timedelta(seconds=0.2)).begin(0)
+            await AgentGymClient(url, timeout=timedelta(seconds=0.2)).begin(0)
 
 
 async def test_an_agent_that_says_too_much_has_itself_to_blame():
     async with served(Triage()) as url:
-        visit = await Remote(url).begin(0)
-        await visit.step("refund " * 20_000)
-        await visit.close()
-    assert (visit.outcome.success, visit.outcome.fault) == (False, False)
+        attempt = await AgentGymClient(url).begin(0)
+        await attempt.step("refund " * 20_000)
+        await attempt.close()
+    assert (attempt.outcome.success, attempt.outcome.fault) == (False, False)
 
 
 async def test_a_broken_character_is_taken():
     async with served(Triage()) as url:
-        visit = await Remote(url).begin(0)
-        await visit.step("\ud800")
-    assert visit.outcome == Outcome(False, 0.0, "That is not something the desk can do.")
+        attempt = await AgentGymClient(url).begin(0)
+        await attempt.step("\ud800")
+    assert attempt.outcome == Outcome(False, 0.0, "That is not something the desk can do.")
 
 
 async def test_a_foreign_world_that_does_not_end_is_left():
     goes_on = answer(200, {"observation": "hm", "reward": 0, "done": False})
     async with fronted(Foreign(goes_on, goes_on).routes()) as url:
-        visit = await Remote(url, max_turns=2).begin(0)
+        attempt = await AgentGymClient(url, max_turns=2).begin(0)
         for _ in range(2):
-            assert visit.outcome is None
-            await visit.step("on")
-    assert visit.outcome == UNFINISHED
+            assert attempt.outcome is None
+            await attempt.step("on")
+    assert attempt.outcome == UNFINISHED
 
 
 async def test_a_task_that_cannot_begin_is_an_error_and_not_an_outcome():
     async with served(Triage(sizes=(16, 8), tests=0)) as url:
         with pytest.raises(Rejected, match="from 0 to 23") as refused:
-            await Remote(url).begin(24)
+            await AgentGymClient(url).begin(24)
         with pytest.raises(Misuse):
-            await Remote(f"{url}/elsewhere").begin(0)
+            await AgentGymClient(f"{url}/elsewhere").begin(0)
     with pytest.raises(Transient, match="not reachable"):
-        await Remote(url).begin(0)
+        await AgentGymClient(url).begin(0)
     with pytest.raises(Misuse, match="no address"):
-        Remote("triage")
+        AgentGymClient("triage")
     assert refused.value.reason is Reason.SCHEMA
 
 
 async def test_a_foreign_server_need_not_tell_its_tasks():
     async with fronted(Foreign().routes()) as url:
         with pytest.raises(Misuse):
-            await Remote(url).about()
+            await AgentGymClient(url).about()
 
 
 def test_the_command_serves_until_it_is_told_to_stop():
@@ -407,14 +416,14 @@ def test_the_command_serves_until_it_is_told_to_stop():
         url = process.stdout.readline().removeprefix("ready ").strip()
         told = httpx.post(f"{url}/create", json={"data_idx": 2}).json()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(300) == 0
     assert told["info"]["task"]["task_id"] == Triage(4).training[2].task_id
 
 
-async def test_a_place_says_when_a_visit_is_over():
+async def test_a_reply_after_the_end_is_misuse():
     async with served(Triage()) as url:
-        for place in (Remote(url), Local(Triage())):
-            visit = await place.begin(0)
-            await visit.step("refund")
+        for place in (AgentGymClient(url), InProcess(Triage())):
+            attempt = await place.begin(0)
+            await attempt.step("refund")
             with pytest.raises(Misuse, match="begin another"):
-                await visit.step("refund")
+                await attempt.step("refund")

@@ -5,32 +5,32 @@ from datetime import timedelta
 
 import pytest
 
+from upswing.api.worlds import WorldRoutes
 from upswing.cli import main
 from upswing.errors import Misuse, Transient
-from upswing.http.worlds import WorldDoor
-from upswing.worlds.agentgym import address, heard
-from upswing.worlds.agentgym_sessions import Full, Limits, Sessions
+from upswing.worlds.agentgym import parse_reply, session_address
+from upswing.worlds.agentgym_sessions import SessionLimits, SessionsFull, WorldSessions
 from upswing.worlds.known import WORLDS, known_worlds
 from upswing.worlds.triage import Triage
 from upswing.worlds.world import UNFINISHED, Observation, Task
 
 
 def test_who_is_idle_is_dropped_and_who_plays_is_not():
-    sessions = Sessions(Triage(), Limits(sessions=2, idle=timedelta(seconds=60)))
+    sessions = WorldSessions(Triage(), SessionLimits(sessions=2, idle=timedelta(seconds=60)))
     sessions.create(0, 0.0)
     sessions.create(1, 1.0)
-    sessions.look(0, 50.0)
-    with pytest.raises(Full):
+    sessions.current(0, 50.0)
+    with pytest.raises(SessionsFull):
         sessions.create(2, 60.0)
     assert sessions.create(2, 62.0).id == 2
-    assert sessions.look(0, 62.0).info.task.task_id == Triage().training[0].task_id
+    assert sessions.current(0, 62.0).info.task.task_id == Triage().training[0].task_id
     with pytest.raises(Misuse, match="no session 1"):
-        sessions.look(1, 62.0)
+        sessions.current(1, 62.0)
     assert len(sessions) == 2
 
 
 def test_a_task_that_does_not_end_fails_when_the_turns_are_over():
-    sessions = Sessions(Endless())
+    sessions = WorldSessions(Endless())
     sessions.create(0, 0.0)
     assert not sessions.step(0, "on", 0.0).done
     ended = sessions.step(0, "on", 0.0)
@@ -60,7 +60,7 @@ class Endless:
 def test_a_reward_is_a_share_of_the_best_one():
     def score(reward, best):
         told = {"observation": "", "reward": 0, "score": reward, "done": True}
-        return heard(told, best).outcome.score
+        return parse_reply(told, best).outcome.score
 
     assert [score(reward, 100) for reward in (-100, 0, 25, 100, 130)] == [0, 0, 0.25, 1, 1]
 
@@ -68,11 +68,11 @@ def test_a_reward_is_a_share_of_the_best_one():
 @pytest.mark.parametrize("told", [None, True, "0", [], {}, {"id": None}, {"error": "no"}])
 def test_what_is_no_session_is_not_taken_for_one(told):
     with pytest.raises(Transient):
-        address(told)
+        session_address(told)
 
 
 def test_every_route_needs_no_key_and_has_its_limit():
-    for route in WorldDoor(Sessions(Triage()), lambda: 0.0).routes():
+    for route in WorldRoutes(WorldSessions(Triage()), lambda: 0.0).routes():
         assert not route.scopes
         assert route.method == "GET" or route.max_body == 65536
 

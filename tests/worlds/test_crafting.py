@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from upswing.adapters.tiny.vocabulary import actions, words
-from upswing.worlds.crafting import RAW, RECIPES, SLACK, WORDS, Crafting, steps_of
+from upswing.train.bases.tiny.vocabulary import action_words, vocabulary_words
+from upswing.worlds.crafting import RAW, RECIPES, SLACK, WORDS, Crafting, crafting_steps_for
 from upswing.worlds.horizon import Horizon
-from upswing.worlds.policies import offered, play_task, random_policy
+from upswing.worlds.policies import offered_words, play_task, random_policy
 
 WORLD = Crafting()
 
@@ -41,14 +41,14 @@ def test_who_knows_the_tables_makes_everything_in_as_many_steps_as_it_takes():
             state = WORLD.step(state, knowing(order, WORLD.observe(state).text, None))
             replies += 1
         assert WORLD.outcome(state).success
-        assert replies == len(steps_of(order.thing))
+        assert replies == len(crafting_steps_for(order.thing))
 
 
 def test_who_guesses_makes_simple_things_now_and_then_and_hard_ones_hardly_ever():
     made = {}
     for order in WORLD.training:
         won = play_task(WORLD, order, random_policy, Random(order.task_id)).success
-        made.setdefault(len(steps_of(order.thing)), []).append(won)
+        made.setdefault(len(crafting_steps_for(order.thing)), []).append(won)
     shares = {steps: sum(won) / len(won) for steps, won in made.items()}
     assert shares[2] > 0.3 > shares[3] > shares[6]
     assert shares[6] < 0.05
@@ -57,8 +57,8 @@ def test_who_guesses_makes_simple_things_now_and_then_and_hard_ones_hardly_ever(
 @pytest.mark.parametrize("thing", RECIPES)
 def test_an_order_offers_everything_that_it_takes(thing):
     order = order_of(thing)
-    assert {WORDS[step] for step in steps_of(thing)} <= set(offered(order, ""))
-    assert len(offered(order, "")) <= 6
+    assert {WORDS[step] for step in crafting_steps_for(thing)} <= set(offered_words(order, ""))
+    assert len(offered_words(order, "")) <= 6
 
 
 def test_parts_are_used_up_and_nothing_is_made_of_nothing():
@@ -73,7 +73,7 @@ def test_parts_are_used_up_and_nothing_is_made_of_nothing():
 
 def test_time_runs_out_and_what_was_done_counts_half():
     order = order_of("steel")
-    idle = after(order, *["buy"] * (len(steps_of("steel")) + SLACK))
+    idle = after(order, *["buy"] * (len(crafting_steps_for("steel")) + SLACK))
     assert WORLD.outcome(idle).score == pytest.approx(0.5 / 3)
     assert not WORLD.outcome(idle).success
     assert after(order, *["buy"] * 20) == idle
@@ -88,8 +88,8 @@ def test_a_shorter_horizon_ends_an_episode_with_what_was_done():
 
 
 def test_tiny_knows_every_word_of_it():
-    known = set(words())
-    assert set(WORDS.values()) <= set(actions())
+    known = set(vocabulary_words())
+    assert set(WORDS.values()) <= set(action_words())
     assert {*RAW, *RECIPES} <= known
     for order in WORLD.training[:50]:
         text = f"{order.instructions} {order.text} you have nothing not possible yet"

@@ -3,7 +3,6 @@
 import re
 import sys
 import textwrap
-from importlib.metadata import EntryPoint
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from upswing.errors import Misuse
 from upswing.worlds import own
-from upswing.worlds.known import WORLDS, world_in, world_of
+from upswing.worlds.known import WORLDS, make_world, world_of_task
 from upswing.worlds.own import check_names, load_world
 
 GOOD = """
@@ -83,7 +82,7 @@ def module(tmp_path, monkeypatch):
 @pytest.mark.parametrize("attribute", ["ready", "World", "make", "Folder.inner"])
 def test_an_object_a_class_and_a_function_are_taken(module, attribute):
     assert load_world(f"mine_worlds:{attribute}").name == "mine"
-    assert world_of(f"mine_worlds:{attribute}").held_out[0].task_id == "t0"
+    assert make_world(f"mine_worlds:{attribute}").held_out[0].task_id == "t0"
 
 
 BAD = [
@@ -141,24 +140,27 @@ def test_a_name_is_one_or_is_refused(name):
         assert fits
 
 
-def test_installed_packages_may_offer_worlds(module, monkeypatch):
-    points = [EntryPoint("offered", "mine_worlds:World", own.GROUP)]
-    monkeypatch.setattr(own, "entry_points", lambda group: points)
-    assert world_of("offered").name == "mine"
+def test_installed_packages_may_offer_worlds(module, tmp_path, monkeypatch):
+    installed = tmp_path / "mine-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text(f"[{own.GROUP}]\noffered = mine_worlds:World\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert make_world("offered").name == "mine"
     with pytest.raises(Misuse, match=r"offered, and package\.module:attribute"):
-        world_of("atlantis")
+        make_world("atlantis")
 
 
 @pytest.mark.parametrize("name", sorted(WORLDS))
 def test_every_task_of_ours_tells_its_world(name):
-    world = world_of(name, 3)
+    world = make_world(name, 3)
     tasks = [*world.training[:50], *world.held_out[:50]]
-    assert {world_in(task.task_id) for task in tasks} == {name}
+    assert {world_of_task(task.task_id) for task in tasks} == {name}
 
 
 @given(st.text(max_size=60))
 def test_other_tasks_tell_none(task_id):
-    found = world_in(task_id)
+    found = world_of_task(task_id)
     assert found is None or task_id.startswith(f"{found}-")
 
 

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 from tests.worlds.small import policy
 
-from upswing.collect.admit import Limits
-from upswing.collect.look import Kind, Passed, look
+from upswing.collect.core.admit import AdmissionLimits
+from upswing.collect.core.evaluate import MessageKind, Passed, evaluate
 from upswing.contracts import decode_trajectory
-from upswing.dataset.sample import sample_of
-from upswing.ports import StoredTrajectory
+from upswing.dataset.sample import build_sample
+from upswing.records import StoredTrajectory
 from upswing.redact import Redactor
-from upswing.reward.assess import Memory, Rules, assess
-from upswing.reward.weights import weights
-from upswing.worlds.recording import trajectories_of, trajectory_of
-from upswing.worlds.sampler import play
+from upswing.reward.core.assess import RewardHistory, RewardRules, assess
+from upswing.reward.core.weights import component_weights
+from upswing.worlds.recording import to_trajectories, to_trajectory
+from upswing.worlds.sampler import play_episodes
 from upswing.worlds.triage import Triage
 from upswing.worlds.world import Outcome
 
@@ -29,23 +29,25 @@ GOOD, BAD = Outcome(True, 1.0, "Well done."), Outcome(False, 0.0, "Not so.")
 @pytest.fixture(scope="module", params=[False, True], ids=["one turn", "two turns"])
 def episodes(request):
     world = Triage(0, check_first=request.param)
-    return play(world, world.training[:6], policy(), group=8, seed=1)
+    return play_episodes(world, world.training[:6], policy(), group=8, seed=1)
 
 
 def recorded(episodes, **more):
-    return trajectories_of(
+    return to_trajectories(
         episodes, **({"namespace": SPACE, "window_id": "2025-12-08T13:00", "started": AT} | more)
     )
 
 
 def admitted(tree):
-    verdict = look(Kind.TRAJECTORY, msgspec.json.encode(tree), Redactor(), Limits())
+    verdict = evaluate(
+        MessageKind.TRAJECTORY, msgspec.json.encode(tree), Redactor(), AdmissionLimits()
+    )
     assert isinstance(verdict, Passed)
     return verdict
 
 
 def with_outcome(tree, episode, outcome):
-    return trajectory_of(
+    return to_trajectory(
         replace(episode, outcome=outcome),
         trajectory_id=tree["trajectory_id"],
         agent_id=tree["agent_id"],
@@ -60,7 +62,7 @@ def scored(tree, memory):
     """By the reward stage, beside what it remembers."""
     known = admitted(tree).admitted
     row = StoredTrajectory(1, "http", AT, known)
-    rules = Rules(weights({}))
+    rules = RewardRules(component_weights({}))
     return assess(row, decode_trajectory(known.body), [], None, memory, rules, now=AT)
 
 
@@ -109,7 +111,7 @@ def test_the_window_and_the_task_make_a_group_of_different_agents(episodes):
 def test_tokens_are_what_the_model_read_and_said(episodes):
     for tree, episode in zip(recorded(episodes), episodes, strict=True):
         known = admitted(tree).admitted
-        sample = sample_of(
+        sample = build_sample(
             msgspec.json.decode(known.body),
             reward=0.0,
             raw_total=0.0,
@@ -124,14 +126,14 @@ def test_tokens_are_what_the_model_read_and_said(episodes):
 
 
 def test_a_good_episode_is_rewarded_clearly_better_than_a_bad_one(episodes):
-    memory = Memory()
+    memory = RewardHistory()
     for number, (tree, episode) in enumerate(zip(recorded(episodes), episodes, strict=True)):
         good, bad = (scored(with_outcome(tree, episode, how), memory) for how in (GOOD, BAD))
         for one, completion in ((good, 1.0), (bad, 0.0)):
             assert one.reward.reward_components["task_completion"].score == completion
         assert good.reward.total_reward > bad.reward.total_reward + 0.2
         assert good.raw["raw_total"] > bad.raw["raw_total"] + 0.4
-        memory.push(good if number % 4 == 0 else bad)
+        memory.add(good if number % 4 == 0 else bad)
 
 
 def test_partial_work_is_worth_something_between(episodes):
@@ -142,13 +144,13 @@ def test_partial_work_is_worth_something_between(episodes):
         "share": 0.5,
         "source": "world",
     }
-    found = scored(half, Memory()).reward
+    found = scored(half, RewardHistory()).reward
     assert found.reward_components["task_completion"].score == 0.75
 
 
 def test_the_answer_is_nowhere_in_the_record():
     world = Triage(0)
-    (episode,) = play(world, world.training[:1], policy(), greedy=True)
+    (episode,) = play_episodes(world, world.training[:1], policy(), greedy=True)
     silent = replace(episode, steps=(replace(episode.steps[0], reply="nothing"),))
     tree = recorded([silent])[0]
     tree["task_context"].pop("instructions")

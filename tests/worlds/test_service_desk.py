@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upswing.worlds import desk_cases, desk_code
-from upswing.worlds.desk import AGAIN, DOWN, FOUND, SECOND, Desk
-from upswing.worlds.desk_code import MEANING, PATCHES, value
-from upswing.worlds.episode import Episode, Step
-from upswing.worlds.recording import trajectories_of
+from upswing.worlds.desk import AGAIN, DOWN, FOUND, SECOND, ServiceDesk
+from upswing.worlds.desk_code import MEANING, PATCHES, value_of_expression
+from upswing.worlds.episode import Episode, EpisodeStep
+from upswing.worlds.recording import to_trajectories
 from upswing.worlds.triage import RULE
 
-WORLD = Desk(0)
+WORLD = ServiceDesk(0)
 
 
 def find(tasks=WORLD.training, **wanted):
@@ -56,8 +56,8 @@ def test_the_patches_in_the_documentation_are_the_rule():
 
 
 def test_the_same_seed_makes_the_same_cases_and_another_seed_others():
-    assert Desk(3).training == Desk(3).training
-    assert Desk(3).held_out[0].text != Desk(4).held_out[0].text
+    assert ServiceDesk(3).training == ServiceDesk(3).training
+    assert ServiceDesk(3).held_out[0].text != ServiceDesk(4).held_out[0].text
 
 
 def test_held_out_cases_are_not_among_those_to_learn_from():
@@ -67,7 +67,7 @@ def test_held_out_cases_are_not_among_those_to_learn_from():
 
 
 def test_a_longer_training_list_changes_no_case():
-    short, long = Desk(0, (96, 176)), Desk(0, (500, 176))
+    short, long = ServiceDesk(0, (96, 176)), ServiceDesk(0, (500, 176))
     assert short.held_out == long.held_out
     assert short.training == long.training[:96]
 
@@ -81,7 +81,7 @@ def test_the_prompt_does_not_give_the_answer_away():
 
 
 def test_every_word_is_one_token_of_the_small_model():
-    from upswing.adapters.tiny.tokenizer import build_tokenizer
+    from upswing.train.bases.tiny.tokenizer import build_tokenizer
 
     texts = [f"{case.instructions} {case.text} {case.answer}" for case in WORLD.held_out]
     words = {word for text in (*texts, AGAIN, DOWN, "it is a") for word in text.split()}
@@ -167,17 +167,23 @@ def test_a_fault_is_recorded_as_one_and_other_episodes_are_not():
     for case, reply in ((find(outage="good"), "lookup"), (find(kind="named"), "nothing")):
         state = after(case, reply, reply)
         steps = tuple(
-            Step(WORLD.observe(WORLD.reset(case)), reply, (1,), (2,), (-0.1,)) for _ in range(2)
+            EpisodeStep(WORLD.observe(WORLD.reset(case)), reply, (1,), (2,), (-0.1,))
+            for _ in range(2)
         )
         episode = Episode("desk", case, "m", 0, 1.0, steps, WORLD.outcome(state))
-        trees += trajectories_of(
-            [episode], namespace=UUID(int=1), window_id="2026-11-15T10:00",
+        trees += to_trajectories(
+            [episode],
+            namespace=UUID(int=1),
+            window_id="2026-11-15T10:00",
             started=datetime(2026, 11, 15, 10, tzinfo=UTC),
-        )  # fmt: skip
+        )
     assert [tree["metadata"].get("infra_error") for tree in trees] == [True, None]
 
 
-@given(st.sampled_from(WORLD.training), st.lists(st.sampled_from(["lookup", *RULE.values(), "up", "?"]), min_size=4, max_size=4))  # fmt: skip
+@given(
+    st.sampled_from(WORLD.training),
+    st.lists(st.sampled_from(["lookup", *RULE.values(), "up", "?"]), min_size=4, max_size=4),
+)
 def test_every_case_is_over_within_the_turns_and_then_stays_as_it_is(case, replies):
     state = after(case, *replies)
     outcome = WORLD.outcome(state)
@@ -196,7 +202,7 @@ def test_an_expression_repairs_what_its_word_repairs(function):
         assert right == [PATCHES[function]]
         assert [word for word in MEANING if case.solved_by(MEANING[word])] == right
         assert case.solved_by(f"({MEANING[case.answer]}) + 0")
-        assert not case.solved_by(str(value(MEANING[case.answer], *case.cases[0])))
+        assert not case.solved_by(str(value_of_expression(MEANING[case.answer], *case.cases[0])))
 
 
 NO_EXPRESSIONS = (
@@ -208,10 +214,10 @@ NO_EXPRESSIONS = (
 
 @pytest.mark.parametrize("text", NO_EXPRESSIONS)
 def test_what_is_no_expression_of_the_desk_has_no_value(text):
-    assert value(text, 7, 3) is None
+    assert value_of_expression(text, 7, 3) is None
 
 
 @given(st.text(alphabet="xy0123456789+-*/%<>=!() ", max_size=90), st.integers(-9, 99))
 def test_any_text_has_a_whole_value_or_none(text, x):
-    found = value(text, x, 3)
+    found = value_of_expression(text, x, 3)
     assert found is None or type(found) is int

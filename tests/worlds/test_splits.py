@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.worlds.small import policy
 
-from upswing.worlds.agentgym_sessions import Sessions
-from upswing.worlds.known import WORLDS, known_worlds, world_of
-from upswing.worlds.measure import gain_of, mean_of, measure
+from upswing.worlds.agentgym_sessions import WorldSessions
+from upswing.worlds.attempt import begin_numbered_task
+from upswing.worlds.known import WORLDS, known_worlds, make_world
+from upswing.worlds.measure import gain_interval, mean_interval, measure_policy
 from upswing.worlds.triage import Triage
-from upswing.worlds.visit import begin
 from upswing.worlds.world import third_split
 
 NAMES = tuple(WORLDS)
@@ -23,7 +23,7 @@ def shown(world, task):
 @settings(max_examples=12, deadline=None)
 @given(name=st.sampled_from(NAMES), seed=st.integers(0, 10_000))
 def test_no_test_task_reads_like_one_to_learn_from_or_to_validate_with(name, seed):
-    world = world_of(name, seed)
+    world = make_world(name, seed)
     seen = [*world.training, *world.held_out]
     assert len(world.test) >= 300
     assert not {shown(world, task) for task in world.test} & {shown(world, task) for task in seen}
@@ -33,7 +33,7 @@ def test_no_test_task_reads_like_one_to_learn_from_or_to_validate_with(name, see
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_seed_makes_the_same_test(name):
-    one, two, other = world_of(name, 3), world_of(name, 3), world_of(name, 4)
+    one, two, other = make_world(name, 3), make_world(name, 3), make_world(name, 4)
     assert one.test == two.test
     assert [task.task_id for task in one.test] != [task.task_id for task in other.test]
     assert len({task.task_id for task in one.test}) == len(one.test)
@@ -41,12 +41,12 @@ def test_the_same_seed_makes_the_same_test(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_served_world_keeps_its_numbers_and_the_test_comes_last(name):
-    world = world_of(name)
+    world = make_world(name)
     learning, held = len(world.training), len(world.held_out)
-    assert begin(world, 0).task == world.training[0]
-    assert begin(world, learning).task == world.held_out[0]
-    assert begin(world, learning + held).task == world.test[0]
-    about = Sessions(world).about()
+    assert begin_numbered_task(world, 0).task == world.training[0]
+    assert begin_numbered_task(world, learning).task == world.held_out[0]
+    assert begin_numbered_task(world, learning + held).task == world.test[0]
+    about = WorldSessions(world).about()
     assert (about.training, about.held_out, about.test) == (learning, held, len(world.test))
 
 
@@ -68,16 +68,16 @@ def test_a_world_without_a_third_split_has_no_test_tasks():
         training = held_out = ()
 
     assert third_split(Plain()) == ()
-    assert Sessions(Plain()).about().test == 0
+    assert WorldSessions(Plain()).about().test == 0
 
 
 def test_the_same_model_measured_twice_has_gained_nothing():
     world, player = Triage(tests=40), policy()
-    once = measure(world, player, seed=1)
-    assert once == measure(world, player, seed=1)
+    once = measure_policy(world, player, seed=1)
+    assert once == measure_policy(world, player, seed=1)
     assert set(once) == {task.task_id for task in world.test}
     assert set(once.values()) <= {0, 0.25, 0.5, 0.75, 1}
-    gained = gain_of(once, once)
+    gained = gain_interval(once, once)
     assert (gained.mean, gained.lower, gained.upper, gained.tasks) == (0, 0, 0, 40)
 
 
@@ -87,14 +87,16 @@ def test_a_gain_is_compared_task_by_task_so_that_hard_tasks_do_not_widen_it():
         task: score + 0.2 + 0.1 * (number % 2)
         for number, (task, score) in enumerate(before.items())
     }
-    gained = gain_of(before, after)
+    gained = gain_interval(before, after)
     assert gained.lower < gained.mean < gained.upper
     assert gained.mean == pytest.approx(0.25)
-    assert gained.upper - gained.lower < (mean_of(after).upper - mean_of(after).lower) / 2
+    assert (
+        gained.upper - gained.lower < (mean_interval(after).upper - mean_interval(after).lower) / 2
+    )
 
 
 def test_measuring_takes_the_tasks_it_is_given():
     world, player = Triage(tests=8), policy()
-    assert set(measure(world, player, tasks=world.held_out[:5])) == {
+    assert set(measure_policy(world, player, tasks=world.held_out[:5])) == {
         task.task_id for task in world.held_out[:5]
     }

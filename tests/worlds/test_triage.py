@@ -83,7 +83,7 @@ def test_a_prompt_is_short_and_in_words_that_the_world_names(check_first):
 
 
 def test_every_word_is_one_token_of_the_small_model():
-    from upswing.adapters.tiny.tokenizer import build_tokenizer
+    from upswing.train.bases.tiny.tokenizer import build_tokenizer
 
     tokenizer = build_tokenizer()
     spelled = tokenizer([form for word in WORDS for form in (word, f" {word}")])["input_ids"]

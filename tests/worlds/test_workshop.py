@@ -8,7 +8,9 @@ from upswing.worlds.workshop import NO, YES, Workshop
 def score(reply):
     world = Workshop(3)
     asked = world.held_out
-    return sum(world.outcome(world.step(world.reset(each), reply(each))).score for each in asked) / len(asked)  # fmt: skip
+    return sum(
+        world.outcome(world.step(world.reset(each), reply(each))).score for each in asked
+    ) / len(asked)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,9 @@ def test_no_question_is_learned_from_and_measured_with():
 
 def test_the_seed_decides_the_order_and_nothing_gives_the_rule_away():
     assert Workshop(1).training == Workshop(1).training
-    assert [each.text for each in Workshop(1).training] != [each.text for each in Workshop(2).training]  # fmt: skip
+    assert [each.text for each in Workshop(1).training] != [
+        each.text for each in Workshop(2).training
+    ]
     for each in Workshop().training:
         assert (each.answer == "yes") == any(thing in each.text for thing in YES)
         assert any(thing in each.text for thing in (*YES, *NO))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from upswing.api.world_server import WorldServerOptions, serve
+from upswing.api.worlds import WorldRoutes
 from upswing.cli import parser
-from upswing.http.worlds import WorldDoor
-from upswing.world_server import Options, serve
-from upswing.worlds.agentgym_sessions import Sessions
+from upswing.worlds.agentgym_sessions import WorldSessions
 from upswing.worlds.desk_code import MEANING, PATCHES
-from upswing.worlds.market_prices import NEWS, direction
+from upswing.worlds.market_prices import NEWS, expected_direction
 from upswing.worlds.triage import RULE, Triage
 
 PAGE = Path(__file__).parents[2] / "docs" / "worlds.md"
@@ -45,7 +45,7 @@ def test_the_examples_run():
 
 
 @pytest.mark.live
-async def test_the_example_world_can_be_served_and_visited_as_the_page_says():
+async def test_the_example_world_can_be_served_and_played_as_the_page_says():
     made = names()
     world = made["Weather"]()
 
@@ -53,8 +53,8 @@ async def test_the_example_world_can_be_served_and_visited_as_the_page_says():
         return made["RULE"][text.split()[0]]
 
     told, url = asyncio.Event(), asyncio.get_running_loop().create_future()
-    serving = asyncio.create_task(serve(world, Options(), url.set_result, told))
-    outcomes = [await made["visited"](await url, number, think) for number in range(12)]
+    serving = asyncio.create_task(serve(world, WorldServerOptions(), url.set_result, told))
+    outcomes = [await made["play_task"](await url, number, think) for number in range(12)]
     told.set()
     await serving
     assert all(outcome.success for outcome in outcomes)
@@ -68,13 +68,16 @@ def test_the_rules_are_the_rules():
     ]
     way = {1: "up", -1: "down"}
     assert rows("Each hour one asset", 3) == [
-        (word, *(way[direction(asset, word, "rising", "calm")] for asset in ("oil", "gold")))
+        (
+            word,
+            *(way[expected_direction(asset, word, "rising", "calm")] for asset in ("oil", "gold")),
+        )
         for word in NEWS
     ]
 
 
 def test_every_route_is_on_the_page():
-    routes = WorldDoor(Sessions(Triage()), lambda: 0.0).routes()
+    routes = WorldRoutes(WorldSessions(Triage()), lambda: 0.0).routes()
     told = re.findall(r"^\| `((?:GET|POST) [^`]+)`", PAGE.read_text(), re.MULTILINE)
     assert set(told) == {f"{route.method} {route.path}" for route in routes}
 
@@ -82,6 +85,6 @@ def test_every_route_is_on_the_page():
 def test_every_option_of_serving_is_on_the_page(capsys):
     with pytest.raises(SystemExit):
         parser().parse_args(["worlds", "--help"])
-    known = set(re.findall(r"--[a-z]+", capsys.readouterr().out))
-    told = set(re.findall(r"^\| `(--[a-z]+)`", PAGE.read_text(), re.MULTILINE))
-    assert told == known - {"--help", "--data", "--debug", "--json"}
+    known = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    told = set(re.findall(r"^\| `(--[a-z-]+)`", PAGE.read_text(), re.MULTILINE))
+    assert told == known - {"--help", "--data", "--debug", "--json", "--log-file", "--log-format"}

@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from upswing.cli.client import ask
-from upswing.cli.training import read, remote
+from upswing.cli.training import is_remote_loop, read_store
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
-    from upswing.adapters.sql.database import Database
+    from upswing.infra.sql.database import Database
 
 
 def keys(arguments: argparse.Namespace) -> int:
     """List, make or revoke API keys."""
     if arguments.action == "list":
-        found = ask(arguments.data, "GET", "/v1/keys")["keys"] if remote() else _keys(arguments)
+        found = (
+            ask(arguments.data, "GET", "/v1/keys")["keys"]
+            if is_remote_loop()
+            else _stored_keys(arguments)
+        )
         if arguments.json:
             print(json.dumps(found, indent=2))
         for key in [] if arguments.json else found:
@@ -33,9 +37,9 @@ def keys(arguments: argparse.Namespace) -> int:
         ask(arguments.data, "DELETE", f"/v1/keys/{quote(arguments.name, safe='')}")
         print(f"{arguments.name} no longer works.")
         return 0
-    wish = {"name": arguments.name, "scope": arguments.scope}
+    key_request = {"name": arguments.name, "scope": arguments.scope}
     trusted = {"trusted": True} if arguments.trusted else {}
-    made = ask(arguments.data, "POST", "/v1/keys", {**wish, **trusted})
+    made = ask(arguments.data, "POST", "/v1/keys", {**key_request, **trusted})
     print(
         json.dumps(made)
         if arguments.json
@@ -44,42 +48,42 @@ def keys(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _keys(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _stored_keys(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """From the store itself, so that it works when the loop does not run."""
     import msgspec
 
-    from upswing.adapters.sql.keys import Keys
-    from upswing.http.operations import key_info
+    from upswing.api.keys import key_info
+    from upswing.infra.sql.keys import Keys
 
-    async def listed(database: Database) -> list[Any]:
+    async def list_keys(database: Database) -> list[Any]:
         table = Keys(database)
         await table.load()
         return [msgspec.to_builtins(key_info(key)) for key in table.list()]
 
-    return read(arguments.data, listed)
+    return read_store(arguments.data, list_keys)
 
 
-def _user(arguments: argparse.Namespace, method: str, path: str) -> Any:
+def _change_user(arguments: argparse.Namespace, method: str, path: str) -> Any:
     return ask(arguments.data, method, path.format(quote(arguments.user, safe="")))
 
 
 def optout(arguments: argparse.Namespace) -> int:
     """Stop recording a user."""
-    done = _user(arguments, "PUT", "/v1/optouts/{}")
+    done = _change_user(arguments, "PUT", "/v1/optouts/{}")
     print(json.dumps(done) if arguments.json else f"{done['user']} is no longer recorded.")
     return 0
 
 
 def optin(arguments: argparse.Namespace) -> int:
     """Record a user again."""
-    done = _user(arguments, "DELETE", "/v1/optouts/{}")
+    done = _change_user(arguments, "DELETE", "/v1/optouts/{}")
     print(json.dumps(done) if arguments.json else f"{done['user']} is recorded.")
     return 0
 
 
 def erase(arguments: argparse.Namespace) -> int:
     """Erase everything of a user."""
-    done = _user(arguments, "DELETE", "/v1/users/{}/data")
+    done = _change_user(arguments, "DELETE", "/v1/users/{}/data")
     if arguments.json:
         print(json.dumps(done))
         return 0
@@ -99,11 +103,11 @@ def erase(arguments: argparse.Namespace) -> int:
 
 def nats_config(arguments: argparse.Namespace) -> int:
     """A server configuration with this directory's passwords, or with fresh ones."""
-    from upswing.adapters.nats.permissions import OPERATOR, server_config
     from upswing.contracts.topics import ROLES
-    from upswing.running import known_secrets
+    from upswing.infra.instance import read_known_secrets
+    from upswing.infra.nats.permissions import OPERATOR, server_config
 
-    known = known_secrets(arguments.data)
+    known = read_known_secrets(arguments.data)
     passwords = {
         role: known.get(f"nats_{role}") or secrets.token_urlsafe(32) for role in (OPERATOR, *ROLES)
     }

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from upswing.cli.moments import moment
 
-_PLACE = re.compile(r"\s+- at `\$\.?([^`]*)`")
+_FIELD_PATH = re.compile(r"\s+- at `\$\.?([^`]*)`")
 _KNOB = re.compile(r"The recipe cannot be used: `([^`]*)`: ")
 
 
-def since(text: str) -> datetime:
+def parse_since(text: str) -> datetime:
     """A moment that is over, in a person's words."""
     return moment(text, datetime.now(UTC))  # noqa: TID251 - a person's "since 7d" means their now
 
 
-def picture(text: str) -> Path:
+def image_path(text: str) -> Path:
     """A picture to write: its folder has to be there, and its name says which kind it is."""
     path = Path(text).expanduser()
     if path.suffix.lower() not in {".png", ".svg", ".pdf", ".jpg", ".jpeg"}:
@@ -35,21 +35,21 @@ def picture(text: str) -> Path:
     return path
 
 
-def named(sentence: str, options: Mapping[str, str] | None = None) -> str:
+def with_option_names(sentence: str, options: Mapping[str, str] | None = None) -> str:
     """The loop's sentence, with the option that it is about instead of the place in the request.
 
-    >>> named("Expected `int` >= 1 - at `$.dataset.sample_size`.", {"sample_size": "--samples"})
+    >>> with_option_names("Expected `int` >= 1 - at `$.dataset.sample_size`.", {"sample_size": "--samples"})
     '--samples: Expected `int` >= 1.'
-    >>> named("The recipe cannot be used: `clip_low`: expected a number.")
+    >>> with_option_names("The recipe cannot be used: `clip_low`: expected a number.")
     '--recipe clip_low: expected a number.'
-    >>> named("Expected `str`, got `int` - at `$.shares`."), named("No loop is running.")
+    >>> with_option_names("Expected `str`, got `int` - at `$.shares`."), with_option_names("No loop is running.")
     ('shares: Expected `str`, got `int`.', 'No loop is running.')
     """
     known = options or {}
     if knob := _KNOB.match(sentence):
         return f"{known.get(knob[1], f'--recipe {knob[1]}')}: {sentence[knob.end() :]}"
-    found = _PLACE.search(sentence)
+    found = _FIELD_PATH.search(sentence)
     if found is None:
         return sentence
     name = found[1].rpartition(".")[2]
-    return f"{known.get(name, name)}: {_PLACE.sub('', sentence)}"
+    return f"{known.get(name, name)}: {_FIELD_PATH.sub('', sentence)}"

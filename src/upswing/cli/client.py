@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from upswing.cli.arguments import named
+from upswing.cli.arguments import with_option_names
 from upswing.errors import Misuse, Transient
 
+_SECONDS, _SILENCE_SECONDS = 3600.0, 60.0
+"""For a whole exchange, and in which nothing comes or goes."""
+_MAX_ANSWER_BYTES = 1_000_000_000
+"""An export may be large."""
 
-def reach(folder: Path) -> tuple[str, str]:
+
+def locate_loop(folder: Path) -> tuple[str, str]:
     """The address and the key of the loop: $AGENTGYM_RL_URL's, else that of the data directory."""
     if url := os.environ.get("AGENTGYM_RL_URL"):
         key = os.environ.get("AGENTGYM_RL_API_KEY")
         if not key:
             raise Misuse("AGENTGYM_RL_URL is set, but AGENTGYM_RL_API_KEY is not: set both.")
-        return _address(url), key
-    from upswing.running import last_running
+        return _checked_url(url), key
+    from upswing.infra.instance import read_instance
 
-    if (running := last_running(folder)) is None:
+    if (running := read_instance(folder)) is None:
         raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.")
     return running.http_url, running.key
 
 
-def _address(url: str) -> str:
+def _checked_url(url: str) -> str:
     """One that can be asked."""
     try:
         parts = urlsplit(url)
@@ -53,18 +56,25 @@ def call(
 
     `options` says which option makes which field of the request.
     """
-    url, key = reach(folder)
-    request = urllib.request.Request(  # noqa: S310 - the loop's own address
-        url + path, data=body, method=method,
-        headers={"Authorization": f"Bearer {key}", "Content-Type": content_type},
-    )  # fmt: skip
+    url, key = locate_loop(folder)
+    from upswing.infra.http import Unreachable, send_request_blocking
+
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-            return bytes(answer.read())
-    except urllib.error.HTTPError as error:
-        raise Misuse(named(_sentence(error.read()), options)) from None
-    except OSError as error:
-        raise Transient(f"The loop at {url} does not answer ({error}): is it running?") from None
+        reply = send_request_blocking(
+            method,
+            url + path,
+            body=body,
+            key=key,
+            headers={"Content-Type": content_type},
+            seconds=_SECONDS,
+            silence_seconds=_SILENCE_SECONDS,
+            limit=_MAX_ANSWER_BYTES,
+        )
+    except Unreachable as error:
+        raise Transient(f"The loop at {url} does not answer: {error} Is it running?") from None
+    if not 200 <= reply.status < 300:
+        raise Misuse(with_option_names(_sentence(reply.body), options))
+    return reply.body
 
 
 def ask(
@@ -80,4 +90,4 @@ def _sentence(raw: bytes) -> str:
     try:
         return str(json.loads(raw)["detail"])
     except (ValueError, KeyError, TypeError):
-        return raw.decode(errors="replace")[:500] or "The loop refused without a word."
+        return raw.decode(errors="replace")[:500] or "The loop refused it without giving a reason."

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from upswing.cli.client import ask, call
-from upswing.cli.training import read, remote
+from upswing.cli.training import is_remote_loop, read_store
 from upswing.errors import Misuse, Rejected
 
 if TYPE_CHECKING:
-    from upswing.adapters.sql.database import Database
-    from upswing.ports import Buried
+    from upswing.infra.sql.database import Database
+    from upswing.records import StoredDeadLetter
 
 _LINES_PER_REQUEST = 500
 _BYTES_PER_REQUEST = 16 * 1024 * 1024
@@ -43,7 +43,8 @@ def import_files(arguments: argparse.Namespace) -> int:
     print(
         json.dumps(counts)
         if arguments.json
-        else ", ".join(f"{n} {word}" for word, n in sorted(counts.items())) or "nothing to import"
+        else ", ".join(f"{n} {result_name}" for result_name, n in sorted(counts.items()))
+        or "nothing to import"
     )
     return 1 if failed else 0
 
@@ -55,7 +56,7 @@ def _batches(name: str) -> Iterator[list[tuple[int, bytes]]]:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
-            made = _as_contract(line.strip())
+            made = _to_contract(line.strip())
             if batch and (
                 len(batch) == _LINES_PER_REQUEST or size + len(made) > _BYTES_PER_REQUEST
             ):
@@ -67,28 +68,28 @@ def _batches(name: str) -> Iterator[list[tuple[int, bytes]]]:
         yield batch
 
 
-def _as_contract(line: bytes) -> bytes:
+def _to_contract(line: bytes) -> bytes:
     """A row of the table layout as a trajectory; anything else goes as it is and is judged there."""
     import msgspec
 
     from upswing.contracts import canonical
-    from upswing.contracts.steps import is_table_row, trajectory_of_row
+    from upswing.contracts.steps import is_table_row, trajectory_from_row
 
     if b"stepsJson" not in line and b"steps_json" not in line:
         return line
     try:
         tree = msgspec.json.decode(line)
-        return canonical(_known_status(trajectory_of_row(tree))) if is_table_row(tree) else line
+        return canonical(_known_status(trajectory_from_row(tree))) if is_table_row(tree) else line
     except (msgspec.DecodeError, Rejected, UnicodeDecodeError):
         return line
 
 
 def _known_status(tree: dict[str, Any]) -> dict[str, Any]:
     """A table has statuses of its own; one that says nothing of success is kept, and is no outcome."""
-    from upswing.dataset.outcome import unread
+    from upswing.dataset.outcome import outcome_error
 
     metadata = tree["metadata"]
-    if not unread(metadata.get("outcome")):
+    if not outcome_error(metadata.get("outcome")):
         return tree
     kept = {key: value for key, value in metadata.items() if key != "outcome"}
     return {**tree, "metadata": {**kept, "final_status": metadata["outcome"]}}
@@ -96,8 +97,8 @@ def _known_status(tree: dict[str, Any]) -> dict[str, Any]:
 
 def redact(arguments: argparse.Namespace) -> int:
     """Standard input to standard output, with placeholders."""
+    from upswing.collect.worker_pool import make_redactor
     from upswing.config import read_settings
-    from upswing.looking import make_redactor
     from upswing.redact import explain, filter_text
 
     redactor = make_redactor(read_settings(arguments.data, os.environ))
@@ -125,7 +126,7 @@ def dead(arguments: argparse.Namespace) -> int:
         done = ask(arguments.data, "POST", f"{path}/replay")
         print(json.dumps(done) if arguments.json else f"{done['id']}: {done['result']}")
         return 0
-    letter = ask(arguments.data, "GET", path) if remote() else _dead_letter(arguments)
+    letter = ask(arguments.data, "GET", path) if is_remote_loop() else _dead_letter(arguments)
     if arguments.json:
         print(json.dumps(letter, indent=2))
         return 0
@@ -138,10 +139,10 @@ def _dead_letter(arguments: argparse.Namespace) -> Any:
     """As the loop's port shows it, from the store."""
     import msgspec
 
-    from upswing.adapters.sql.store import SqlStore
-    from upswing.http.operations import dead_info
+    from upswing.api.dead_letters import dead_info
+    from upswing.infra.sql.store import SqlStore
 
-    found = read(arguments.data, lambda db: SqlStore(db).dead_letter(arguments.id))
+    found = read_store(arguments.data, lambda db: SqlStore(db).dead_letter(arguments.id))
     if found is None:
         raise Misuse("There is no dead letter with this id; `upswing dead list` shows them.")
     return msgspec.to_builtins(dead_info(found))
@@ -154,8 +155,10 @@ def _list_dead(arguments: argparse.Namespace) -> int:
         print(json.dumps(letters, indent=2))
         return 0
     for letter in letters:
+        detail = letter["detail"][:90].replace("\n", " ")
+        more = f" (and {letter['more']} more like it)" if letter["more"] else ""
         print(
-            f"{letter['dead_id']}  {letter['timestamp'][:19]}  {letter['reason']:14} {letter['detail'][:90]}"
+            f"{letter['dead_id']}  {letter['timestamp'][:19]}  {letter['reason']:14} {detail}{more}"
         )
     if not letters:
         print("No dead letters.")
@@ -163,32 +166,40 @@ def _list_dead(arguments: argparse.Namespace) -> int:
 
 
 def _dead_letters(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    if remote():
+    if is_remote_loop():
         query = {
             "limit": arguments.limit,
             **({"reason": arguments.reason} if arguments.reason else {}),
         }
-        told = ask(arguments.data, "GET", f"/v1/dead?{urlencode(query)}")["dead"]
-        return [_listed(each["letter"], each["stage"], each["replayed"]) for each in told]
+        letters = ask(arguments.data, "GET", f"/v1/dead?{urlencode(query)}")["dead"]
+        return [
+            _letter_row(each["letter"], each["stage"], each["replayed"], each.get("more", 0))
+            for each in letters
+        ]
     import msgspec
 
-    from upswing.adapters.sql.store import SqlStore
+    from upswing.infra.sql.store import SqlStore
 
-    def wanted(database: Database) -> Awaitable[list[Buried]]:
-        return SqlStore(database).dead(reason=arguments.reason, limit=arguments.limit)
+    def find_dead(database: Database) -> Awaitable[list[StoredDeadLetter]]:
+        return SqlStore(database).list_dead_letters(reason=arguments.reason, limit=arguments.limit)
 
-    found = read(arguments.data, wanted)
+    found = read_store(arguments.data, find_dead)
     return [
-        _listed(msgspec.to_builtins(each.letter), each.stage, _moment(each.replayed))
+        _letter_row(
+            msgspec.to_builtins(each.letter), each.stage, _isoformat(each.replayed), each.more
+        )
         for each in found
     ]
 
 
-def _listed(letter: dict[str, Any], stage: str, replayed: str | None) -> dict[str, Any]:
+def _letter_row(
+    letter: dict[str, Any], stage: str, replayed: str | None, more: int
+) -> dict[str, Any]:
     """A dead letter in a line: all but what was sent."""
     names = ("dead_id", "timestamp", "subject", "reason", "detail", "deliveries")
-    return {**{name: letter.get(name) for name in names}, "stage": stage, "replayed": replayed}
+    shown = {name: letter.get(name) for name in names}
+    return {**shown, "stage": stage, "replayed": replayed, "more": more}
 
 
-def _moment(value: datetime | None) -> str | None:
+def _isoformat(value: datetime | None) -> str | None:
     return value.isoformat() if value else None

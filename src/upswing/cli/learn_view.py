@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from upswing.cli.training import printable
+from upswing.contracts.field_errors import count_phrase
 from upswing.dataset.select import GROUPED
 from upswing.errors import Misuse
-from upswing.train.movement import Movement
-from upswing.wording import counted
+from upswing.train.core.policy_change import PolicyChange
 
 _INK = "#2f6fb0"
+ENOUGH_IN_USE = 50
+"""Trajectories from which on what a model earned in use says something."""
+WIDE_GAP = 0.15
+"""Between training's estimate and what was earned in use: beyond it, a remark."""
 
 
 @dataclass(frozen=True, slots=True)
-class Earned:
+class ModelEarnings:
     """What a model's trajectories came to."""
 
     trajectories: int
@@ -43,23 +48,25 @@ class Cycle:
     model_id: str | None
     parent: str | None
     model_state: str | None
-    movement: Movement
+    movement: PolicyChange
     """How far the policy moved, and what that brought."""
     improvement: tuple[float, float, float] | None
     """Validation: estimate and bounds."""
     verdict: str
     why: tuple[str, ...]
     """Why it was rejected, rolled back or failed; empty when it was not."""
-    earned: Earned | None = None
+    earned: ModelEarnings | None = None
     decided: tuple[str, ...] = ()
     """The evidence by which it shipped or did not."""
+    compared_on: str = ""
+    """Validation: how many tasks of which suites the improvement is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
     """All cycles, oldest first, and what the base earned."""
 
-    base: dict[str, Earned] = field(default_factory=dict)
+    base: dict[str, ModelEarnings] = field(default_factory=dict)
     cycles: tuple[Cycle, ...] = ()
     tasks: str = ""
     """How many tasks the model that answers solves always, sometimes, never."""
@@ -69,7 +76,7 @@ def render(history: History) -> list[str]:
     """The report for a person."""
     lines = []
     for name, earned in history.base.items():
-        lines.append(f"{printable(name)}: {_earned(earned)}")
+        lines.append(f"{printable(name)}: {_earnings_line(earned)}")
     for cycle in history.cycles:
         lines += ["", *_cycle(cycle)]
     if not history.cycles:
@@ -78,19 +85,20 @@ def render(history: History) -> list[str]:
 
 
 def _cycle(cycle: Cycle) -> list[str]:
-    lines = [f"cycle {cycle.number}: {_head(cycle)}"]
+    lines = [f"cycle {cycle.number}: {_cycle_heading(cycle)}"]
     if cycle.learned_on:
         shares = ", ".join(f"{share:.0%} {name}" for name, share in cycle.learned_on.items())
-        lines.append(f"  learned on   {_material(cycle)}: {shares}")
-    lines += [f"  {name:<12} {printable(told)}" for name, told in cycle.movement.lines()]
-    lines += _validation(cycle)
+        lines.append(f"  learned on   {_training_data_line(cycle)}: {shares}")
+    lines += [f"  {name:<12} {printable(figures)}" for name, figures in cycle.movement.lines()]
+    lines += _validation_lines(cycle)
     if cycle.earned is not None:
-        lines.append(f"  in use       {_earned(cycle.earned)}")
+        lines.append(f"  in use       {_earnings_line(cycle.earned)}")
+        lines += [f"  note         {note}" for note in _gap_lines(cycle.movement, cycle.earned)]
     lines += [f"  why not      {reason}" for reason in cycle.why]
     return lines
 
 
-def _head(cycle: Cycle) -> str:
+def _cycle_heading(cycle: Cycle) -> str:
     """What became of the job, so far.
 
     A job that goes on has made no model yet; one that failed never will.
@@ -103,34 +111,51 @@ def _head(cycle: Cycle) -> str:
     return f"{cycle.algorithm} made {cycle.model_id}{parent} ({cycle.model_state or cycle.state}){took}"
 
 
-def _material(cycle: Cycle) -> str:
+def _training_data_line(cycle: Cycle) -> str:
     """What was learned on: groups, where attempts of a group are compared, else single attempts."""
     if cycle.algorithm in GROUPED:
         return f"{cycle.trajectories} trajectories, {cycle.groups} groups with a difference"
     return f"{cycle.trajectories} attempts"
 
 
-def _validation(cycle: Cycle) -> list[str]:
+def _validation_lines(cycle: Cycle) -> list[str]:
     """The verdict, the interval where one was measured, and which evidence decided."""
     if not cycle.verdict and not cycle.decided:
         return []
-    told = cycle.verdict or "none"
+    verdict = cycle.verdict or "none"
     if cycle.improvement is not None:
         estimate, lower, upper = cycle.improvement
-        told += f", {estimate:+.3f} [{lower:+.3f}, {upper:+.3f}]"
+        verdict += f", {estimate:+.3f} [{lower:+.3f}, {upper:+.3f}]"
+        verdict += f" over {printable(cycle.compared_on)}" if cycle.compared_on else ""
     return [
-        f"  validation   {told}",
+        f"  validation   {verdict}",
         *(f"  decided by   {printable(reason)}" for reason in cycle.decided),
     ]
 
 
-def _earned(earned: Earned) -> str:
-    told = "" if earned.outcome is None else f", outcome {earned.outcome:.3f}"
-    many = counted(earned.trajectories, "trajectory", "trajectories")
-    return f"{many}, reward {earned.reward:.3f}{told}"
+def _gap_lines(movement: PolicyChange, earned: ModelEarnings) -> Iterator[str]:
+    """A remark where training's estimate and what the model earned in use are far apart."""
+    _, estimate = movement.held_out
+    if estimate is None or earned.trajectories < ENOUGH_IN_USE:
+        return
+    measured = [each for each in (earned.reward, earned.outcome) if each is not None]
+    in_use = min(measured, key=lambda each: abs(each - estimate))
+    if abs(gap := estimate - in_use) > WIDE_GAP:
+        how = "played by the trainer" if movement.played else "estimated from logged episodes"
+        where = "above" if gap > 0 else "below"
+        yield (
+            f"the held-out {estimate:.3f} is {how}, {abs(gap):.3f} {where} the {in_use:.3f} in use: "
+            "trust the figure in use"
+        )
 
 
-def draw(history: History, path: Path) -> None:
+def _earnings_line(earned: ModelEarnings) -> str:
+    outcome = "" if earned.outcome is None else f", outcome {earned.outcome:.3f}"
+    many = count_phrase(earned.trajectories, "trajectory", "trajectories")
+    return f"{many}, reward {earned.reward:.3f}{outcome}"
+
+
+def draw_chart(history: History, path: Path) -> None:
     """Outcome (else reward) by cycle as PNG; what was rejected is hollow."""
     import matplotlib as mpl
 
@@ -139,19 +164,31 @@ def draw(history: History, path: Path) -> None:
 
     points = [(0, name, earned, True) for name, earned in history.base.items()]
     points += [
-        (cycle.number, cycle.model_id or "", cycle.earned, cycle.model_state in ("deployed", "retired"))
+        (
+            cycle.number,
+            cycle.model_id or "",
+            cycle.earned,
+            cycle.model_state in ("deployed", "retired"),
+        )
         for cycle in history.cycles
         if cycle.earned is not None
-    ]  # fmt: skip
+    ]
     if not points:
         raise Misuse("There is nothing to draw yet: no trajectory is scored.")
     figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    kept = [(at, _height(earned)) for at, _, earned, stays in points if stays]
+    kept = [(at, _bar_height(earned)) for at, _, earned, stays in points if stays]
     axis.plot([at for at, _ in kept], [height for _, height in kept], color=_INK, linewidth=2)
     for at, name, earned, stays in points:
         face = _INK if stays else "white"
-        axis.plot(at, _height(earned), "o", color=_INK, markerfacecolor=face, markersize=8)
-        axis.annotate(name, (at, _height(earned)), textcoords="offset points", xytext=(0, 10), ha="center", fontsize=8)  # fmt: skip
+        axis.plot(at, _bar_height(earned), "o", color=_INK, markerfacecolor=face, markersize=8)
+        axis.annotate(
+            name,
+            (at, _bar_height(earned)),
+            textcoords="offset points",
+            xytext=(0, 10),
+            ha="center",
+            fontsize=8,
+        )
     axis.set(xlabel="cycle", ylabel="mean outcome", ylim=(0, 1), title="What was learned, by cycle")
     axis.set_xticks(range(max(at for at, *_ in points) + 1))
     axis.spines[["top", "right"]].set_visible(False)
@@ -159,5 +196,5 @@ def draw(history: History, path: Path) -> None:
     plt.close(figure)
 
 
-def _height(earned: Earned) -> float:
+def _bar_height(earned: ModelEarnings) -> float:
     return earned.reward if earned.outcome is None else earned.outcome

@@ -17,11 +17,23 @@ import re
 from datetime import UTC, datetime, timedelta
 
 _UNITS = {
-    "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks",
-    "sec": "seconds", "secs": "seconds", "min": "minutes", "mins": "minutes",
-    "hr": "hours", "hrs": "hours",
-    **{f"{unit}{s}": f"{unit}s" for unit in ("second", "minute", "hour", "day", "week") for s in ("", "s")},
-}  # fmt: skip
+    "s": "seconds",
+    "m": "minutes",
+    "h": "hours",
+    "d": "days",
+    "w": "weeks",
+    "sec": "seconds",
+    "secs": "seconds",
+    "min": "minutes",
+    "mins": "minutes",
+    "hr": "hours",
+    "hrs": "hours",
+    **{
+        f"{unit}{s}": f"{unit}s"
+        for unit in ("second", "minute", "hour", "day", "week")
+        for s in ("", "s")
+    },
+}
 _PART = re.compile(r"(\d{1,6}|an?)\s*([a-z]+)")
 _SPAN = re.compile(r"(?:(?:\d{1,6}|an?)\s*[a-z]+[\s,]*)+(?:and\s+)?")
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -47,15 +59,15 @@ def moment(text: str, now: datetime) -> datetime:
 
 def _day(plain: str, now: datetime) -> datetime | None:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    word = plain.removeprefix("last ")
+    day = plain.removeprefix("last ")
     if plain == "now":
         return now
     if plain in {"today", "yesterday"}:
         return midnight - timedelta(days=plain == "yesterday")
-    if word in _DAYS:
-        return midnight - timedelta(days=(now.weekday() - _DAYS.index(word)) % 7 or 7)
-    if plain != word and word in _NAMED:
-        return now - timedelta(days=_NAMED[word])
+    if day in _DAYS:
+        return midnight - timedelta(days=(now.weekday() - _DAYS.index(day)) % 7 or 7)
+    if plain != day and day in _NAMED:
+        return now - timedelta(days=_NAMED[day])
     return None
 
 

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -21,27 +22,27 @@ from typing import TYPE_CHECKING, Any
 from upswing.errors import Misuse, UpswingError
 
 if TYPE_CHECKING:
-    from upswing.adapters.nats.bus import Bus
-    from upswing.adapters.sql.salvage import Salvage
-    from upswing.adapters.sql.store import SqlStore
-    from upswing.collect.admit import Limits
+    from upswing.collect.core.admit import AdmissionLimits
+    from upswing.infra.nats.bus import Bus
+    from upswing.infra.sql.salvage import Salvage
+    from upswing.infra.sql.store import SqlStore
     from upswing.redact import Redactor
 
 
-DOOR = "repair"
+REPAIR_SOURCE = "repair"
 """How restored trajectories came: not from a gateway, so they are no evidence about a canary. And the key of those whose key
 nobody knows: together they are one voice."""
 
 
 @dataclass(slots=True)
-class Report:
+class RepairReport:
     """What came of a repair."""
 
     kept: dict[str, int]
     lost: dict[str, int]
     tables: list[str]
     names: set[str]
-    aside: str
+    damaged_copy: str
     gaps: dict[str, tuple[int, int]]
     """Table → the last number that is known of, and the last one that was given out."""
     unmarked: bool = False
@@ -52,14 +53,20 @@ class Report:
     streams: Counter[str] = field(default_factory=Counter)
     trouble: list[str] = field(default_factory=list)
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         return {
-            "kept": self.kept, "lost": self.lost, "unreadable_tables": self.tables,
-            "lost_ids": sorted(self.names), "damaged_copy": self.aside,
-            "from_archive": dict(self.archive), "from_streams": dict(self.streams),
-            "restored": dict(self.restored), "missing": self.missing(), "trouble": self.trouble,
+            "kept": self.kept,
+            "lost": self.lost,
+            "unreadable_tables": self.tables,
+            "lost_ids": sorted(self.names),
+            "damaged_copy": self.damaged_copy,
+            "from_archive": dict(self.archive),
+            "from_streams": dict(self.streams),
+            "restored": dict(self.restored),
+            "missing": self.missing(),
+            "trouble": self.trouble,
             "missing_numbers": {t: list(g) for t, g in self.gaps.items()},
-        }  # fmt: skip
+        }
 
     def missing(self) -> dict[str, int]:
         """Table → rows that were there once and are not now, at most: some of them may have been erased."""
@@ -80,41 +87,65 @@ def repair(arguments: argparse.Namespace) -> int:
     report = rebuild(arguments.data)
     asyncio.run(_refill(arguments.data, report))
     if arguments.json:
-        print(json.dumps(report.told(), indent=2))
+        print(json.dumps(report.as_dict(), indent=2))
     else:
-        print("\n".join(_lines(report)))
+        print("\n".join(_report_lines(report)))
     return 1 if report.missing() or report.tables or report.unmarked or report.trouble else 0
 
 
-def rebuild(folder: Path) -> Report:
+def rebuild(folder: Path) -> RepairReport:
     """A new database of what is sound in the old one, which stays beside it."""
-    from upswing.adapters.sql import mark
-    from upswing.adapters.sql.salvage import salvage
-    from upswing.adapters.sql.store import only_writer
+    from upswing.infra.sql import mark
+    from upswing.infra.sql.salvage import salvage_database
+    from upswing.infra.sql.store import lock_for_writing
 
-    with only_writer(folder):
+    with lock_for_writing(folder):
         before = _sequences(folder)
         had_streams = any((folder / "nats" / "jetstream").rglob("*.blk"))
         old, new = folder / mark.DATABASE, folder / f"{mark.DATABASE}.repair"
-        found = salvage(old, new, before)
-        aside = _set_aside(old) if old.exists() else ""
-        for left in folder.glob(f"{mark.DATABASE}-*"):
-            left.unlink()
-        new.replace(old)
-        mark.end(folder)
+        sound = _is_sound(folder)
+        found = salvage_database(old, new, before)
+        damaged_copy = ""
+        if sound and not (found.lost or found.tables or found.names or found.gaps):
+            new.unlink()
+        else:
+            damaged_copy = _keep_damaged_copy(old) if old.exists() else ""
+            for left in folder.glob(f"{mark.DATABASE}-*"):
+                left.unlink()
+            new.replace(old)
+            mark.record_and_seal(folder)
     unmarked = not before and not found.kept and had_streams
-    return _reported(found, aside, unmarked=unmarked)
+    return _report_of(found, damaged_copy, unmarked=unmarked)
 
 
-def _reported(found: Salvage, aside: str, *, unmarked: bool) -> Report:
-    return Report(
-        dict(found.kept), dict(found.lost), found.tables, found.names, aside, found.gaps, unmarked
+def _is_sound(folder: Path) -> bool:
+    """Whether a start would take this store as it is."""
+    from upswing.errors import Damaged
+    from upswing.infra.sql import mark
+    from upswing.infra.sql.inspection import check_file
+
+    try:
+        known = mark.check_file(folder)
+        return known is not None and check_file(folder, lambda: False)
+    except (Damaged, sqlite3.Error):
+        return False
+
+
+def _report_of(found: Salvage, damaged_copy: str, *, unmarked: bool) -> RepairReport:
+    return RepairReport(
+        dict(found.kept),
+        dict(found.lost),
+        found.tables,
+        found.names,
+        damaged_copy,
+        found.gaps,
+        unmarked,
     )
 
 
 def _sequences(folder: Path) -> dict[str, int]:
-    from upswing.adapters.sql import mark
     from upswing.errors import Damaged
+    from upswing.infra.sql import mark
 
     try:
         known = mark.read_mark(folder)
@@ -123,7 +154,7 @@ def _sequences(folder: Path) -> dict[str, int]:
     return dict(known.sequences) if known else {}
 
 
-def _set_aside(old: Path) -> str:
+def _keep_damaged_copy(old: Path) -> str:
     """Beside the database, under the first free name; its log goes with it."""
     number = 1
     while (kept := old.with_name(f"{old.name}.damaged-{number}")).exists():
@@ -135,19 +166,19 @@ def _set_aside(old: Path) -> str:
     return str(kept)
 
 
-async def _refill(folder: Path, report: Report) -> None:
+async def _refill(folder: Path, report: RepairReport) -> None:
     """What the archive and the streams still have."""
-    from upswing.adapters.archive import Archive
-    from upswing.adapters.sql.store import open_store
+    from upswing.app.archive import Archive
     from upswing.collect.worker import limits_of
+    from upswing.collect.worker_pool import make_redactor
     from upswing.config import read_settings, read_surroundings
-    from upswing.looking import make_redactor
+    from upswing.infra.sql.store import open_store
 
     settings, surroundings = read_settings(folder, os.environ), read_surroundings(os.environ)
     store = open_store(folder)
     try:
         await store.prepare()
-        taking = _Taking(store, make_redactor(settings), limits_of(settings), report)
+        taking = _Refill(store, make_redactor(settings), limits_of(settings), report)
         await taking.streams(folder, surroundings.nats_url)  # these know whose key it was
         if surroundings.storage_path:
             await taking.archive(Archive(surroundings.storage_path))
@@ -156,23 +187,25 @@ async def _refill(folder: Path, report: Report) -> None:
         store.close()
 
 
-async def _mend_revoked(folder: Path, store: SqlStore, report: Report) -> None:
+async def _mend_revoked(folder: Path, store: SqlStore, report: RepairReport) -> None:
     """No key that was revoked works again, whichever of the two places remembers it."""
-    from upswing.adapters.sql.keys import Keys
-    from upswing.adapters.sql.revoked import FILE, Revoked
+    from upswing.infra.sql.keys import Keys
+    from upswing.infra.sql.revoked import FILE, Revoked
 
     keys = Keys(store.database)
     await keys.load()
-    if not Revoked(folder).mend(keys.revoked_by_hand()):
+    if not Revoked(folder).repair_file(keys.revoked_by_hand()):
         report.trouble.append(
             f"{FILE} was damaged: look through `upswing keys list` for keys that should not work."
         )
 
 
-class _Taking:
+class _Refill:
     """Takes copies of what was stored once, each through the one admission."""
 
-    def __init__(self, store: SqlStore, redactor: Redactor, limits: Limits, report: Report) -> None:
+    def __init__(
+        self, store: SqlStore, redactor: Redactor, limits: AdmissionLimits, report: RepairReport
+    ) -> None:
         self._store, self._redactor, self._limits, self._report = store, redactor, limits, report
 
     async def archive(self, archive: Any) -> None:
@@ -186,7 +219,7 @@ class _Taking:
     async def streams(self, folder: Path, url: str | None) -> None:
         try:
             if url or (folder / "nats").is_dir():
-                async with _bus(folder, url) as bus:
+                async with _open_bus(folder, url) as bus:
                     await self._stream(bus)
         except (UpswingError, OSError) as error:
             self._report.trouble.append(f"The streams could not be read to their end: {error}")
@@ -195,18 +228,18 @@ class _Taking:
         from upswing.contracts.topics import FEEDBACKS, TRAJECTORIES
 
         for stream, take in ((TRAJECTORIES, self._trajectory), (FEEDBACKS, self._feedback)):
-            first, last = await bus.held(stream)
-            async for subject, raw in bus.carried(stream, first, last):
+            first, last = await bus.held_range(stream)
+            async for subject, raw in bus.messages_with_subjects(stream, first, last):
                 await take(subject, raw, self._report.streams)
 
     async def _trajectory(self, subject: str, raw: bytes, counts: Counter[str]) -> None:
         """Whose key it came with is believed where a gateway says it."""
         from dataclasses import replace
 
-        from upswing.collect.admit import admit
+        from upswing.app.loop import now
+        from upswing.collect.core.admit import admit
         from upswing.contracts.topics import GATEWAY_TRAJECTORY
         from upswing.errors import Rejected
-        from upswing.runtime import now
 
         try:
             row = admit(raw, self._redactor, self._limits).admitted
@@ -214,59 +247,61 @@ class _Taking:
             counts["refused"] += 1
             return
         if subject != GATEWAY_TRAJECTORY:
-            row = replace(row, key_id=DOOR, many=False)
-        taken = await self._store.take(row, door=DOOR, now=now(), stream_seq=None, announce=False)
-        counts[taken.name.lower()] += 1
-        self._report.restored["trajectories"] += taken.name == "STORED"
+            row = replace(row, key_id=REPAIR_SOURCE, many=False)
+        stored = await self._store.take(
+            row, door=REPAIR_SOURCE, now=now(), stream_seq=None, announce=False
+        )
+        counts[stored.name.lower()] += 1
+        self._report.restored["trajectories"] += stored.name == "STORED"
         self._report.names.discard(row.trajectory_id)
 
     async def _feedback(self, subject: str, raw: bytes, counts: Counter[str]) -> None:
         from dataclasses import replace
 
-        from upswing.collect.admit import admit_feedback
+        from upswing.app.loop import now
+        from upswing.collect.core.admit import admit_feedback
         from upswing.contracts.topics import GATEWAY_FEEDBACK
         from upswing.errors import Rejected
-        from upswing.runtime import now
-        from upswing.senders import GATEWAY, OPERATOR
+        from upswing.principals import GATEWAY, OPERATOR
 
         try:
-            word, _findings = admit_feedback(raw, self._redactor, self._limits)
+            feedback, _findings = admit_feedback(raw, self._redactor, self._limits)
         except Rejected:
             counts["refused"] += 1
             return
         if subject != GATEWAY_FEEDBACK:
-            word = replace(word, principal=DOOR, many=False)
-        elif not word.principal:
-            word = replace(word, principal=GATEWAY, many=True)
-        elif word.principal == OPERATOR and word.user_id:
-            word = replace(word, trusted=True)
-        taken = await self._store.take_feedback(word, now=now(), announce=False)
-        counts[taken.name.lower()] += 1
-        self._report.restored["feedback"] += taken.name == "STORED"
-        self._report.names.discard(word.feedback_id)
+            feedback = replace(feedback, principal=REPAIR_SOURCE, many=False)
+        elif not feedback.principal:
+            feedback = replace(feedback, principal=GATEWAY, many=True)
+        elif feedback.principal == OPERATOR and feedback.user_id:
+            feedback = replace(feedback, trusted=True)
+        stored = await self._store.take_feedback(feedback, now=now(), announce=False)
+        counts[stored.name.lower()] += 1
+        self._report.restored["feedback"] += stored.name == "STORED"
+        self._report.names.discard(feedback.feedback_id)
 
 
-def _which(report: Report, table: str) -> str:
+def _table_loss(report: RepairReport, table: str) -> str:
     """Of those numbers that are not there, whichever did not come back."""
-    told = []
+    parts = []
     if table in report.gaps:
         has, had = report.gaps[table]
-        told.append(f"of the numbers {has + 1} to {had}")
+        parts.append(f"of the numbers {has + 1} to {had}")
     if table in report.lost:
-        told.append(f"{report.lost[table]} could not be read")
+        parts.append(f"{report.lost[table]} could not be read")
     if table == "rewards":
-        told.append("the next start scores anew")
-    return f" ({', '.join(told)})"
+        parts.append("the next start scores anew")
+    return f" ({', '.join(parts)})"
 
 
 @contextlib.asynccontextmanager
-async def _bus(folder: Path, url: str | None) -> AsyncIterator[Bus]:
+async def _open_bus(folder: Path, url: str | None) -> AsyncIterator[Bus]:
     """The bus of this directory, for as long as it is read."""
-    from upswing.adapters.nats.bus import Bus
-    from upswing.adapters.nats.permissions import OPERATOR
-    from upswing.adapters.nats.server import EmbeddedServer
     from upswing.contracts.topics import ROLES
-    from upswing.running import read_secrets
+    from upswing.infra.instance import read_secrets
+    from upswing.infra.nats.bus import Bus
+    from upswing.infra.nats.permissions import OPERATOR
+    from upswing.infra.nats.server import EmbeddedServer
 
     server = None
     if not url:
@@ -286,24 +321,28 @@ async def _bus(folder: Path, url: str | None) -> AsyncIterator[Bus]:
             await server.stop()
 
 
-def _lines(report: Report) -> list[str]:
+def _report_lines(report: RepairReport) -> list[str]:
     missing = report.missing()
     known = {*report.kept, *report.restored, *report.lost, *report.gaps}
     lines = [
         f"{table}: {report.kept.get(table, 0)} kept, {report.restored[table]} restored, "
-        f"{missing.get(table, 0) or 'none'} missing{_which(report, table) if table in missing else ''}."
+        f"{missing.get(table, 0) or 'none'} missing{_table_loss(report, table) if table in missing else ''}."
         for table in sorted(known)
     ]
     if report.unmarked:
         lines.append("How many rows there were is not known: upswing.mark is missing or damaged.")
     elif not missing and not report.tables and not report.trouble:
         lines.append("Nothing is missing.")
+    if report.restored.total():
+        lines.append(
+            "What was restored lay in the streams or the archive: some of it may never have reached the store."
+        )
     lines += [f"Lost: all of {table}, which cannot be read." for table in report.tables]
     if report.names:
         lines.append(f"Not found again: {', '.join(sorted(report.names)[:20])}.")
     lines += report.trouble
-    if report.aside:
+    if report.damaged_copy:
         lines.append(
-            f"The damaged database is kept in {report.aside}; delete it when nobody needs it."
+            f"The damaged database is kept in {report.damaged_copy}; delete it when nobody needs it."
         )
     return lines

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TextIO
 from upswing.errors import UpswingError
 
 if TYPE_CHECKING:
-    from upswing.adapters.one_token import Probed
-    from upswing.running import Running
+    from upswing.infra.instance import InstanceInfo
+    from upswing.serve.readiness import ProbeAnswer
 
 _POLL_SECONDS = 0.1
 _AGAIN_SECONDS = 1.0
@@ -26,7 +26,7 @@ _AGAIN_SECONDS = 1.0
 _CLEAR = "\r\x1b[K"
 
 
-class Progress:
+class StartProgress:
     """Says what is waited for, and since when."""
 
     def __init__(self, out: TextIO, *, now: Callable[[], float] = monotonic) -> None:
@@ -37,7 +37,7 @@ class Progress:
     def seconds(self) -> float:
         return self._now() - self._began
 
-    def waits_for(self, what: str) -> None:
+    def show_waiting(self, what: str) -> None:
         """Now for this; the same again is said on a terminal only, where the line moves."""
         if not what or (what == self._what and not self._moving):
             return
@@ -47,54 +47,54 @@ class Progress:
         self._out.write(text)
         self._out.flush()
 
-    def over(self) -> None:
+    def finish(self) -> None:
         """The line goes."""
         if self._moving and self._what:
             self._out.write(_CLEAR)
             self._out.flush()
         self._what = ""
 
-    def beside_logs(self) -> None:
+    def keep_clear_of_logs(self) -> None:
         """A line of the log begins where the moving line stood."""
         for handler in logging.getLogger().handlers if self._moving else ():
-            handler.addFilter(self._gives_way)
+            handler.addFilter(self._clear_line)
 
-    def _gives_way(self, _: logging.LogRecord) -> bool:
+    def _clear_line(self, _: logging.LogRecord) -> bool:
         if self._what:
             self._out.write(_CLEAR)
             self._out.flush()
         return True
 
 
-async def show(progress: Progress, waiting_for: Callable[[], str]) -> None:
+async def show_progress(progress: StartProgress, waiting_for: Callable[[], str]) -> None:
     """Say what a part waits for until it is cancelled."""
     while True:
-        progress.waits_for(waiting_for())
+        progress.show_waiting(waiting_for())
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def first_answer(
-    running: Running, waiting_for: Callable[[], str], progress: Progress
-) -> Probed:
+async def wait_for_first_answer(
+    running: InstanceInfo, waiting_for: Callable[[], str], progress: StartProgress
+) -> ProbeAnswer:
     """Wait, for as long as it takes, until a model has answered through the gateway."""
     while True:
         try:
-            probed = await asyncio.to_thread(_asked, running)
+            probed = await asyncio.to_thread(_probe_once, running)
         except UpswingError as error:
-            progress.waits_for(f"an answer through the gateway. {error}")
+            progress.show_waiting(f"an answer through the gateway. {error}")
             await asyncio.sleep(_AGAIN_SECONDS)
             continue
         if probed is not None:
             return probed
-        progress.waits_for(waiting_for() or "the gateway to hear who answers")
+        progress.show_waiting(waiting_for() or "the gateway to hear who answers")
         await asyncio.sleep(_POLL_SECONDS)
 
 
-def _asked(running: Running) -> Probed | None:
+def _probe_once(running: InstanceInfo) -> ProbeAnswer | None:
     """One token; None while the gateway knows of nobody who could answer."""
-    from upswing.adapters.one_token import health, one_token
+    from upswing.serve.readiness import gateway_status, probe_one_token
 
     url = running.gateway_url or ""
-    if health(url) != "ok":
+    if gateway_status(url) != "ok":
         return None
-    return one_token(f"{url}/v1", running.gateway_key, probe=True)
+    return probe_one_token(f"{url}/v1", running.gateway_key, is_gateway=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from upswing.cli.client import ask
-from upswing.cli.training import printable, read, remote
+from upswing.cli.training import is_remote_loop, printable, read_store
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -27,92 +27,100 @@ Status = dict[str, Any]
 def watch(arguments: argparse.Namespace, job_id: str) -> int:
     """Look on until the job ends; 0 when it was completed."""
     if arguments.json:
-        status = _as_json(arguments, job_id)
+        status = _watch_as_json(arguments, job_id)
     elif sys.stdout.isatty():
-        status = _as_picture(arguments, job_id)
+        status = _watch_live(arguments, job_id)
     else:
-        status = _as_lines(arguments, job_id)
+        status = _watch_as_lines(arguments, job_id)
     if not arguments.json:
-        for line in outcome(status):
+        for line in result_lines(status):
             print(line)
     return 0 if status["status"] == "completed" else 1
 
 
-def statuses(arguments: argparse.Namespace, job_id: str) -> Iterator[Status]:
+def poll_status(arguments: argparse.Namespace, job_id: str) -> Iterator[Status]:
     """The newest status, again and again, until it is the last."""
     while True:
-        status = _newest(arguments, job_id)
+        status = _newest_status(arguments, job_id)
         yield status
         if status["status"] in _ENDED:
             return
-        _somebody_works(arguments)
+        _require_running_loop(arguments)
         time.sleep(_POLL_SECONDS)
 
 
-def _newest(arguments: argparse.Namespace, job_id: str) -> Status:
-    if remote():
+def _newest_status(arguments: argparse.Namespace, job_id: str) -> Status:
+    if is_remote_loop():
         found: Status = ask(arguments.data, "GET", f"/training/{quote(job_id, safe='')}/status")
         return found
     import msgspec
 
-    from upswing.adapters.sql.jobs import Jobs
+    from upswing.train.jobs.repository import JobRepository
 
-    job = read(arguments.data, lambda db: Jobs(db).get(job_id))
+    job = read_store(arguments.data, lambda db: JobRepository(db).get(job_id))
     if job is None:
         raise Misuse(f"There is no job {job_id}; `upswing jobs` lists them.")
-    told: Status = msgspec.to_builtins(job.status)
-    return told
+    view: Status = msgspec.to_builtins(job.status)
+    return view
 
 
-def _somebody_works(arguments: argparse.Namespace) -> None:
+def _require_running_loop(arguments: argparse.Namespace) -> None:
     """Nothing happens to a job when no loop runs, unless the store is shared."""
-    from upswing.running import read_running
+    from upswing.infra.instance import find_running_instance
 
-    if remote() or os.environ.get("DATABASE_URL") or read_running(arguments.data):
+    if is_remote_loop() or os.environ.get("DATABASE_URL") or find_running_instance(arguments.data):
         return
     raise Misuse(
         f"No loop runs in {arguments.data}, so the job waits: start it with `upswing up --data {arguments.data}`."
     )
 
 
-def _as_json(arguments: argparse.Namespace, job_id: str) -> Status:
+def _watch_as_json(arguments: argparse.Namespace, job_id: str) -> Status:
     last: Status = {}
-    for status in statuses(arguments, job_id):
+    for status in poll_status(arguments, job_id):
         if status != last:
             print(json.dumps(status), flush=True)
             last = status
     return last
 
 
-def _as_lines(arguments: argparse.Namespace, job_id: str) -> Status:
+def _watch_as_lines(arguments: argparse.Namespace, job_id: str) -> Status:
     last, shown = {}, ""
-    for status in statuses(arguments, job_id):
-        line = " ".join(f"{name} {value}".strip() for name, value in facts(status).items())
+    for status in poll_status(arguments, job_id):
+        line = " ".join(f"{name} {value}".strip() for name, value in status_figures(status).items())
         if line != shown:
             print(f"{status['timestamp'][11:19]} {line}", flush=True)
         last, shown = status, line
     return last
 
 
-def _as_picture(arguments: argparse.Namespace, job_id: str) -> Status:
+def _watch_live(arguments: argparse.Namespace, job_id: str) -> Status:
+    from rich.console import Console
     from rich.live import Live
 
+    from upswing.infra.terminal import printable_tree, unwrapped_stdout
+
     last: Status = {}
-    with Live(refresh_per_second=4) as live:
-        for status in statuses(arguments, job_id):
-            live.update(picture(status))
+    with Live(console=Console(file=unwrapped_stdout()), refresh_per_second=4) as live:
+        for status in poll_status(arguments, job_id):
+            live.update(status_panel(printable_tree(status)))
             last = status
     return last
 
 
-def facts(status: Status) -> dict[str, str]:
+def status_figures(status: Status) -> dict[str, str]:
     """What is known so far, in the order in which one asks for it."""
     progress, metrics = status.get("progress", {}), status.get("metrics", {}).get("current", {})
-    known: dict[str, str] = {status["status"]: _doing(status)}
+    known: dict[str, str] = {status["status"]: _activity(status)}
     if "current_step" in progress:
         known["step"] = f"{progress['current_step']}/{progress['total_steps']}"
         known["epoch"] = f"{progress['current_epoch']}/{progress['total_epochs']}"
-    for name, key in (("loss", "loss"), ("reward", "reward_mean"), ("KL", "kl_divergence"), ("entropy", "policy_entropy")):  # fmt: skip
+    for name, key in (
+        ("loss", "loss"),
+        ("reward", "reward_mean"),
+        ("KL", "kl_divergence"),
+        ("entropy", "policy_entropy"),
+    ):
         if key in metrics:
             known[name] = f"{metrics[key]:.4f}"
     tokens = status.get("metadata", {}).get("trained_tokens")
@@ -123,13 +131,17 @@ def facts(status: Status) -> dict[str, str]:
     return known
 
 
-def _doing(status: Status) -> str:
+def _activity(status: Status) -> str:
     about = status.get("metadata", {})
-    said = about.get("recovery") or about.get("note") or about.get("doing") or ""
-    return f"({printable(str(said)).rstrip('.')})" if said and status["status"] in {"queued", "running"} else ""  # fmt: skip
+    note = about.get("recovery") or about.get("note") or about.get("doing") or ""
+    return (
+        f"({printable(str(note)).rstrip('.')})"
+        if note and status["status"] in {"queued", "running"}
+        else ""
+    )
 
 
-def picture(status: Status) -> RenderableType:
+def status_panel(status: Status) -> RenderableType:
     """The job's name, a bar, and its numbers below."""
     from rich.columns import Columns
     from rich.console import Group
@@ -138,7 +150,7 @@ def picture(status: Status) -> RenderableType:
     from rich.text import Text
 
     done = status.get("progress", {}).get("percent_complete", 0.0)
-    shown = facts(status)
+    shown = status_figures(status)
     state = status["status"]
     head = Text.assemble(
         (status["training_job_id"], "bold"), "  ", (state, _COLOURS[state]), f"  {shown.pop(state)}"
@@ -159,17 +171,17 @@ _COLOURS = {
 }
 
 
-def _movement(status: Status) -> list[str]:
+def _policy_change_lines(status: Status) -> list[str]:
     """How far the policy moved and what that brought, once the job is over."""
     if status["status"] != "completed":
         return []
-    from upswing.train.movement import movement_of
+    from upswing.train.core.policy_change import policy_change
 
-    found = movement_of("", status.get("metadata", {}))
-    return [f"{name} {printable(told)}" for name, told in found.lines() if name != "held out"]
+    found = policy_change("", status.get("metadata", {}))
+    return [f"{name} {printable(figures)}" for name, figures in found.lines() if name != "held out"]
 
 
-def outcome(status: Status) -> list[str]:
+def result_lines(status: Status) -> list[str]:
     """What is left to say at the end."""
     lines = [f"{status['training_job_id']} is {status['status']}."]
     if error := status.get("error"):
@@ -177,9 +189,9 @@ def outcome(status: Status) -> list[str]:
     results = status.get("evaluation_results", {})
     if "holdout_reward" in results:
         gain = results.get("improvement_over_baseline")
-        told = f" ({gain:+.3f} over the start)" if gain is not None else ""
-        lines.append(f"held-out reward {results['holdout_reward']:.3f}{told}")
-    lines += _movement(status)
+        change = f" ({gain:+.3f} over the start)" if gain is not None else ""
+        lines.append(f"held-out reward {results['holdout_reward']:.3f}{change}")
+    lines += _policy_change_lines(status)
     if model := status.get("metadata", {}).get("model_id"):
         lines.append(f"model {printable(model)}")
     lines += [

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upswing.adapters.options import PORT, SEED, Whole
 from upswing.errors import Misuse
+from upswing.infra.cli_options import PORT, SEED, IntegerOption, add_log_options
 
 if TYPE_CHECKING:
-    from upswing.worlds.agentgym import About
+    from upswing.worlds.agentgym import WorldInfo
 
 
 def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -21,13 +21,28 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     about = "List our worlds, or serve one in AgentGym's HTTP form."
     worlds = command("worlds", "worlds:worlds", about)
     worlds.add_argument("action", nargs="?", choices=("list", "serve"), default="list")
-    worlds.add_argument("name", nargs="?", help="the world to serve: one of ours, of [validate.worlds], or package.module:attribute")  # fmt: skip
-    worlds.add_argument("--seed", type=SEED, default=0, metavar="N", help="makes the tasks (default: 0)")  # fmt: skip
-    worlds.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")  # fmt: skip
+    worlds.add_argument(
+        "name",
+        nargs="?",
+        help="the world to serve: one of ours, of [validate.worlds], or package.module:attribute",
+    )
+    worlds.add_argument(
+        "--seed", type=SEED, default=0, metavar="N", help="makes the tasks (default: 0)"
+    )
+    worlds.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)"
+    )
     worlds.add_argument(
         "--port", type=PORT, default=8200, help="0 for any free one (default: 8200)"
     )
-    worlds.add_argument("--sessions", type=Whole(1, 1_000_000), default=1024, metavar="N", help="at once; one more gets 429 (default: 1024)")  # fmt: skip
+    worlds.add_argument(
+        "--sessions",
+        type=IntegerOption(1, 1_000_000),
+        default=1024,
+        metavar="N",
+        help="at once; one more gets 429 (default: 1024)",
+    )
+    add_log_options(worlds)
 
 
 def worlds(arguments: argparse.Namespace) -> int:
@@ -43,13 +58,17 @@ def named_world(folder: Path, name: str) -> str:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from upswing.worlds.agentgym_sessions import Sessions
+    from upswing.worlds.agentgym_sessions import WorldSessions
     from upswing.worlds.known import known_worlds
 
-    found = [Sessions(world).about() for world in known_worlds(arguments.seed).values()]
-    found += list(_own(arguments.data))
+    found = [WorldSessions(world).about() for world in known_worlds(arguments.seed).values()]
+    found += list(_configured_worlds(arguments.data))
     if arguments.json:
-        print(json.dumps([{name: getattr(one, name) for name in one.__struct_fields__} for one in found]))  # fmt: skip
+        print(
+            json.dumps(
+                [{name: getattr(one, name) for name in one.__struct_fields__} for one in found]
+            )
+        )
         return 0
     print(f"{'world':<14}{'turns':>6}{'to learn from':>15}{'held out':>10}{'test':>7}")
     for one in found:
@@ -57,34 +76,41 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _own(folder: Path) -> Iterator[About]:
+def _configured_worlds(folder: Path) -> Iterator[WorldInfo]:
     """The worlds of `[validate.worlds]` that run in this process."""
     from upswing.config import read_settings
-    from upswing.worlds.agentgym import About
+    from upswing.worlds.agentgym import WorldInfo
     from upswing.worlds.own import is_address, load_world
 
     for name, where in read_settings(folder, os.environ).validate.worlds.items():
         if not is_address(where):
             world = load_world(where)
-            yield About(name, world.max_turns, len(world.training), len(world.held_out))
+            yield WorldInfo(name, world.max_turns, len(world.training), len(world.held_out))
 
 
 def _serve(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from upswing.world_server import Options, serve
-    from upswing.worlds.agentgym_sessions import Limits
-    from upswing.worlds.known import world_of
+    from upswing.api.world_server import WorldServerOptions, serve
+    from upswing.collect.worker_pool import make_redactor
+    from upswing.config import read_settings
+    from upswing.logs import LogOptions, set_up_logging
+    from upswing.worlds.agentgym_sessions import SessionLimits
+    from upswing.worlds.known import make_world
 
     if not arguments.name:
         raise Misuse(
             "Say which world: `upswing worlds serve NAME`; `upswing worlds list` has them."
         )
-    options = Options(arguments.host, arguments.port, Limits(sessions=arguments.sessions))
+    options = WorldServerOptions(
+        arguments.host, arguments.port, SessionLimits(sessions=arguments.sessions)
+    )
     where = named_world(arguments.data, arguments.name)
     if where.startswith(("http://", "https://")):
         raise Misuse(f"{arguments.name} is served already: {where}.")
-    asyncio.run(serve(world_of(where, arguments.seed), options, _announce))
+    log_options = LogOptions.chosen(arguments.log_format, arguments.log_file, "world")
+    set_up_logging(make_redactor(read_settings(arguments.data, os.environ)), log_options)
+    asyncio.run(serve(make_world(where, arguments.seed), options, _announce))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Who looks at a message that may be hostile? A child process: if it dies of it, nobody else does.
+"""Who evaluates a message that may be hostile? A child process: if it dies of it, nobody else does.
 
     stdin   4 bytes length, 1 byte kind, the message
     stdout  4 bytes length, the verdict in MessagePack, in the order of the questions
@@ -13,26 +13,35 @@ from typing import BinaryIO
 
 import msgspec
 
-from upswing.collect.admit import Limits
-from upswing.collect.look import Kind, Verdict, look
+from upswing.collect.core.admit import AdmissionLimits
+from upswing.collect.core.evaluate import MessageKind, Verdict, evaluate
+from upswing.collect.core.step_evaluation import (
+    StepwiseRequest,
+    StepwiseVerdict,
+    evaluate_stepwise,
+)
 from upswing.config import Settings
 from upswing.contracts.typed import from_msgpack, msgpack_decoder
-from upswing.pulse import Beats
+from upswing.infra.heartbeat import Beats
 from upswing.redact import Redactor, Rule, default_rules
 
 HEADER = 5
 _ENCODER = msgspec.msgpack.Encoder()
 VERDICTS = msgpack_decoder(Verdict)
+STEPWISE = "w"
+"""The kind of a frame that holds a request of the step-wise endpoints."""
+STEPWISE_VERDICTS = msgpack_decoder(StepwiseVerdict)
+_STEPWISE_REQUESTS = msgpack_decoder(StepwiseRequest)
 
 
-def question(kind: str, message: bytes) -> bytes:
+def encode_frame(kind: str, message: bytes) -> bytes:
     """A frame for the child's stdin."""
     return len(message).to_bytes(4, "big") + kind.encode("ascii") + message
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> AdmissionLimits:
     collect = settings.collect
-    return Limits(collect.max_bytes, collect.max_depth, collect.window_hours)
+    return AdmissionLimits(collect.max_bytes, collect.max_depth, collect.window_hours)
 
 
 def redactor_of(settings: Settings) -> Redactor:
@@ -43,17 +52,25 @@ def redactor_of(settings: Settings) -> Redactor:
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
     """Answer questions until there are no more."""
-    _, settings_raw = _read(source) or ("", b"")
+    _, settings_raw = _read_frame(source) or ("", b"")
     settings = from_msgpack(settings_raw, Settings)
     redactor, limits = redactor_of(settings), limits_of(settings)
     redactor.text("warm up")
-    while (asked := _read(source)) is not None:
-        verdict = _ENCODER.encode(look(Kind(asked[0]), asked[1], redactor, limits))
+    while (frame := _read_frame(source)) is not None:
+        verdict = _ENCODER.encode(_verdict(*frame, redactor, limits))
         target.write(len(verdict).to_bytes(4, "big") + verdict)
         target.flush()
 
 
-def _read(source: BinaryIO) -> tuple[str, bytes] | None:
+def _verdict(
+    kind: str, message: bytes, redactor: Redactor, limits: AdmissionLimits
+) -> Verdict | StepwiseVerdict:
+    if kind == STEPWISE:
+        return evaluate_stepwise(_STEPWISE_REQUESTS.decode(message), redactor)
+    return evaluate(MessageKind(kind), message, redactor, limits)
+
+
+def _read_frame(source: BinaryIO) -> tuple[str, bytes] | None:
     header = source.read(HEADER)
     if len(header) < HEADER:
         return None
@@ -63,5 +80,5 @@ def _read(source: BinaryIO) -> tuple[str, bytes] | None:
 
 
 if __name__ == "__main__":
-    Beats().from_thread()
+    Beats().start_in_thread()
     serve(sys.stdin.buffer, sys.stdout.buffer)

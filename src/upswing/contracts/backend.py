@@ -9,6 +9,7 @@ A model at such a server has a path of one line, so that it is a checkpoint's pa
 |-----------------------------------------|-----------------------|------------------------------------|
 | it gives logprobs                       | `logprobs`            | all                                |
 | it gives token ids                      | `return_token_ids`    | all                                |
+| it refuses `stream_options`             | not to streams either | all                                |
 | it refuses fields that it does not know | what it gives         | those of OpenAI's interface        |
 | nothing, for it was not to be asked     | nothing               | those of OpenAI's interface        |
 """
@@ -30,14 +31,42 @@ _DOTS = re.compile(r"(^|/)(\.|%2e){1,2}(/|$)", re.IGNORECASE)
 _LONGEST = 2000
 OPENAI_FIELDS = frozenset(
     {
-        "audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs",
-        "max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model", "n",
-        "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key",
-        "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier", "stop",
-        "store", "stream", "stream_options", "temperature", "tool_choice", "tools", "top_logprobs",
-        "top_p", "user", "verbosity", "web_search_options",
+        "audio",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "modalities",
+        "model",
+        "n",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "prompt_cache_key",
+        "reasoning_effort",
+        "response_format",
+        "safety_identifier",
+        "seed",
+        "service_tier",
+        "stop",
+        "store",
+        "stream",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "user",
+        "verbosity",
+        "web_search_options",
     }
-)  # fmt: skip
+)
 """Of a chat completion's request, as OpenAI documents it."""
 
 
@@ -56,16 +85,21 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """It refuses fields that it does not know."""
     refuses: tuple[str, ...] = ()
     """Optional fields of OpenAI's interface that it does not take."""
+    shapes: tuple[str, ...] = ()
+    """What it speaks beside chat completions: `responses`, `messages`."""
 
     @property
     def extra(self) -> dict[str, Any]:
         """Fields that make an answer better to train on.
 
-        >>> Abilities(logprobs=True).extra, Abilities().extra
-        ({'logprobs': True}, {})
+        A stream is asked to count its tokens, too, unless its server refuses that: None.
+
+        >>> Abilities(logprobs=True).extra, Abilities(refuses=("stream_options",)).extra
+        ({'logprobs': True}, {'stream_options': None})
         """
         wanted = {"logprobs": self.logprobs, "return_token_ids": self.token_ids}
-        return {field: True for field, given in wanted.items() if given}
+        uncounted = {"stream_options": None} if "stream_options" in self.refuses else {}
+        return {field: True for field, given in wanted.items() if given} | uncounted
 
     @property
     def unusable(self) -> frozenset[str]:
@@ -73,7 +107,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(self.refuses) | (frozenset() if self.tools else {"tools"})
 
 
-UNASKED = Abilities(strict=True)
+UNASKED = Abilities(strict=True, refuses=("stream_options",))
 """A server that must not be probed is asked as if it were strict and could do nothing special."""
 
 
@@ -95,22 +129,22 @@ def is_remote(path: str) -> bool:
     return path.startswith(("http://", "https://"))
 
 
-def remote_of(path: str) -> RemoteModel:
+def parse_remote_path(path: str) -> RemoteModel:
     """The server in a model's path.
 
-    >>> remote_of("https://gpu/v1#qwen;probe=false")
+    >>> parse_remote_path("https://gpu/v1#qwen;probe=false")
     RemoteModel(url='https://gpu/v1', name='qwen', probe=False)
     """
     url, _, name = path.partition("#")
     return RemoteModel(url, name.removesuffix(_UNASKED), not name.endswith(_UNASKED))
 
 
-def path_of(remote: RemoteModel) -> str:
-    """The one line that `remote_of` reads; `Rejected` when the address is none.
+def path_of_remote(remote: RemoteModel) -> str:
+    """The one line that `parse_remote_path` reads; `Rejected` when the address is none.
 
-    >>> path_of(RemoteModel("https://gpu", "a/b", False))
+    >>> path_of_remote(RemoteModel("https://gpu", "a/b", False))
     'https://gpu#a/b;probe=false'
-    >>> path_of(RemoteModel("https://me:secret@gpu", "m"))
+    >>> path_of_remote(RemoteModel("https://me:secret@gpu", "m"))
     Traceback (most recent call last):
     upswing.errors.Rejected: `backend` is no address such as https://gpu.example/v1.
     """
@@ -134,10 +168,12 @@ class ModelOrigin(msgspec.Struct, frozen=True):
     probe: bool = True
 
 
-def placed(origin: ModelOrigin, model_id: str, base_model: str | None) -> tuple[str, str]:
+def resolve_base_and_path(
+    origin: ModelOrigin, model_id: str, base_model: str | None
+) -> tuple[str, str]:
     """Base and path of a model to be registered; `Rejected` when it is not clear where it is.
 
-    >>> placed(ModelOrigin(backend="https://api.example/v1", name="large"), "mine", None)
+    >>> resolve_base_and_path(ModelOrigin(backend="https://api.example/v1", name="large"), "mine", None)
     ('large', 'https://api.example/v1#large')
     """
     path, backend = origin.checkpoint_path, origin.backend
@@ -147,7 +183,7 @@ def placed(origin: ModelOrigin, model_id: str, base_model: str | None) -> tuple[
         )
     if backend is not None:
         name = origin.name or model_id
-        return base_model or name, path_of(RemoteModel(backend, name, origin.probe))
+        return base_model or name, path_of_remote(RemoteModel(backend, name, origin.probe))
     if origin.name is not None or not origin.probe:
         raise Rejected(Reason.SCHEMA, "`name` and `probe` belong to a `backend`.")
     if base_model is None:
@@ -155,10 +191,10 @@ def placed(origin: ModelOrigin, model_id: str, base_model: str | None) -> tuple[
     return base_model, path or ""
 
 
-def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
+def fields_for_strict_server(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Of a client's fields, those that a strict server knows. Metadata goes only where it is kept.
 
-    >>> sendable({"model": "m", "guided_json": {}, "metadata": {"session_id": "s"}})
+    >>> fields_for_strict_server({"model": "m", "guided_json": {}, "metadata": {"session_id": "s"}})
     {'model': 'm'}
     """
     kept = {name: value for name, value in fields.items() if name in OPENAI_FIELDS}

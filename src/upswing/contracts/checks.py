@@ -1,6 +1,6 @@
 """How can somebody else's answer be checked? The checks that a client may send along.
 
-`upswing.validate.task` has their table, and those that only a task file may have.
+`upswing.validate.core.task` has their table, and those that only a task file may have.
 """
 
 from __future__ import annotations

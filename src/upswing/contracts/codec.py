@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from upswing.contracts.field_errors import schema_error_sentence
 from upswing.contracts.trajectory import PROFILES, Trajectory
 from upswing.contracts.typed import from_json, from_tree
 from upswing.contracts.wire import Message
@@ -33,10 +34,10 @@ def decode(message: type[M], raw: bytes) -> M:
         value: M = from_json(raw, message)
     except msgspec.ValidationError as error:
         if _WHOLE_FLOAT not in str(error):
-            raise Rejected(Reason.SCHEMA, f"{error}.") from None
+            raise Rejected(Reason.SCHEMA, schema_error_sentence(error, message)) from None
         return from_builtins(message, msgspec.json.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _malformed(raw, error) from None
+        raise _malformed_rejection(raw, error) from None
     except RecursionError:
         raise Rejected(Reason.TOO_DEEP, "The message is nested too deeply.") from None
     _check_open_objects(value)
@@ -53,7 +54,7 @@ def from_builtins(message: type[M], tree: Any) -> M:
     try:
         value = _convert(tree, message)
     except msgspec.ValidationError as error:
-        raise Rejected(Reason.SCHEMA, f"{error}.") from None
+        raise Rejected(Reason.SCHEMA, schema_error_sentence(error, message)) from None
     _check_open_objects(value)
     return value
 
@@ -84,7 +85,7 @@ def _check_open_objects(value: Message) -> None:
         try:
             _convert(part, known)
         except msgspec.ValidationError as error:
-            raise Rejected(Reason.SCHEMA, f"{_below(field, str(error))}.") from None
+            raise Rejected(Reason.SCHEMA, f"{_prefix_field_path(field, str(error))}.") from None
 
 
 def _convert(tree: Any, kind: type[S]) -> S:
@@ -96,7 +97,7 @@ def _convert(tree: Any, kind: type[S]) -> S:
     return from_tree(_whole_floats_as_ints(tree), kind)
 
 
-def _below(field: str, sentence: str) -> str:
+def _prefix_field_path(field: str, sentence: str) -> str:
     """Move the place that msgspec names from the open object to the whole message."""
     return (
         sentence.replace("`$", f"`$.{field}", 1)
@@ -118,7 +119,7 @@ def _whole_floats_as_ints(tree: Any) -> Any:
             return tree
 
 
-def _malformed(raw: bytes, error: Exception) -> Rejected:
+def _malformed_rejection(raw: bytes, error: Exception) -> Rejected:
     at = _AT_BYTE.search(str(error))
     if (at and _NOT_A_NUMBER.match(raw, max(0, int(at[1]) - 1))) or _NOT_A_NUMBER.match(
         raw, int(at[1]) if at else 0

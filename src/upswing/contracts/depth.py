@@ -8,7 +8,7 @@ from typing import Any
 from upswing.errors import Reason, Rejected
 
 
-def check_depth(tree: Any, most: int) -> None:
+def check_depth(tree: Any, max_depth: int) -> None:
     """`Rejected` when this goes deeper; without recursion, which depth would break.
 
     >>> check_depth({"a": [{}]}, 3)
@@ -17,7 +17,7 @@ def check_depth(tree: Any, most: int) -> None:
     upswing.errors.Rejected: The message is nested deeper than 2 levels.
     """
     level: list[Any] = [tree]
-    for _ in range(most):
+    for _ in range(max_depth):
         level = [
             child
             for node in level
@@ -26,10 +26,10 @@ def check_depth(tree: Any, most: int) -> None:
         ]
         if not level:
             return
-    raise Rejected(Reason.TOO_DEEP, f"The message is nested deeper than {most} levels.")
+    raise Rejected(Reason.TOO_DEEP, f"The message is nested deeper than {max_depth} levels.")
 
 
-def open_parts(trajectory: dict[str, Any]) -> Iterator[Any]:
+def free_form_parts(trajectory: dict[str, Any]) -> Iterator[Any]:
     """Where a trajectory may be nested at will; the rest is as deep as its type."""
     yield trajectory["metadata"]
     yield trajectory["task_context"]

@@ -247,10 +247,24 @@ DESCRIPTIONS: dict[str, dict[str, str]] = {
         "metadata": "Whatever else is worth knowing.",
     },
     "DeadLetter": {"deliveries": "How often it was delivered before it was given up."},
+    "AlertNotice": {
+        "name": "What kind of trouble it is.",
+        "severity": "How soon a person should look: `urgent` is now.",
+        "state": "Whether it holds, was seen by somebody, or is over.",
+        "labels": "Which model, job or part it is about.",
+        "evidence": "The figures that it rests on.",
+        "runbook": "Where it says what to do.",
+    },
+    "ReportNotice": {
+        "kind": "What it is about.",
+        "period": "From when to when; a job's report has the job's own.",
+        "figures": "The figures in it, for programs.",
+    },
+    "ReportPeriod": {"start": "Its first moment.", "end": "The first moment after it."},
 }
 
 
-def described(name: str, part: dict[str, object]) -> dict[str, object]:
+def add_field_descriptions(name: str, part: dict[str, object]) -> dict[str, object]:
     """The schema of the type `name` with a sentence for each field that has none."""
     fields = part.get("properties")
     if not isinstance(fields, dict):

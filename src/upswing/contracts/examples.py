@@ -7,6 +7,7 @@ from typing import Any
 from upswing.contracts.dead import DeadLetter
 from upswing.contracts.feedback import Feedback
 from upswing.contracts.model import ModelDeployed
+from upswing.contracts.notices import AlertNotice, ReportNotice
 from upswing.contracts.reward import Reward
 from upswing.contracts.training import TrainingRequest, TrainingStatus
 from upswing.contracts.trajectory import Trajectory
@@ -159,5 +160,24 @@ EXAMPLES: dict[type[Message], dict[str, Any]] = {
         "detail": "Object missing required field `turns`.",
         "deliveries": 1,
         "payload": '{"trajectory_id": "…"}',
+    },
+    AlertNotice: {
+        "alert_id": "6f0b6c1e-9f0a-4f7e-8a53-0a52f3f6c9d4",
+        "timestamp": "2025-12-08T19:05:00Z",
+        "name": "ModelRolledBack",
+        "severity": "urgent",
+        "state": "firing",
+        "summary": "agent-zero-rl-v2.4 was rolled back: 8 % of its requests failed, 5 % may.",
+        "labels": {"model": "agent-zero-rl-v2.4"},
+        "evidence": {"reason": "high_error_rate"},
+        "runbook": "docs/alerts-and-reports.md#modelrolledback",
+    },
+    ReportNotice: {
+        "report_id": "daily-2025-12-09",
+        "timestamp": "2025-12-09T08:00:00Z",
+        "kind": "daily",
+        "period": {"start": "2025-12-08T08:00:00Z", "end": "2025-12-09T08:00:00Z"},
+        "figures": {"trajectories": 1204},
+        "text": "# Daily summary, 9 December 2025\n\nTrajectories collected: 1,204\n",
     },
 }

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from upswing.contracts.dead import DeadLetter
-from upswing.contracts.descriptions import described
+from upswing.contracts.descriptions import add_field_descriptions
 from upswing.contracts.examples import EXAMPLES
 from upswing.contracts.feedback import FEEDBACK_RULES, Feedback
 from upswing.contracts.topics import ROLES, STREAMS, TOPICS
@@ -24,13 +24,13 @@ def schema_name(message: type[Message]) -> str:
     return f"{stem}.schema.json"
 
 
-def schema(message: type[Message]) -> dict[str, Any]:
+def json_schema_of(message: type[Message]) -> dict[str, Any]:
     """The JSON Schema of one message, with descriptions and an example."""
     known = tuple(message.OPEN.values())
     (root, *_), parts = msgspec.json.schema_components(
         (message, *known), ref_template="#/$defs/{name}"
     )
-    parts = {name: described(name, part) for name, part in parts.items()}
+    parts = {name: add_field_descriptions(name, part) for name, part in parts.items()}
     body = dict(parts.pop(root["$ref"].rpartition("/")[2]))
     for field, part in message.OPEN.items():
         told = {"description": body["properties"][field]["description"]}
@@ -42,11 +42,13 @@ def schema(message: type[Message]) -> dict[str, Any]:
         "$schema": DIALECT,
         "$id": f"urn:upswing:{schema_name(message).removesuffix('.schema.json')}",
     }
-    made: dict[str, Any] = _tidy({**head, **body, "examples": [EXAMPLES[message]], "$defs": parts})
+    made: dict[str, Any] = _tidy_descriptions(
+        {**head, **body, "examples": [EXAMPLES[message]], "$defs": parts}
+    )
     return made
 
 
-def topics() -> dict[str, Any]:
+def topic_registry() -> dict[str, Any]:
     """The registry: subject, schema, stream, retention, publishers, subscribers."""
     streams = {stream.name: stream for stream in STREAMS}
     return {
@@ -57,7 +59,7 @@ def topics() -> dict[str, Any]:
                 "about": topic.about,
                 "schema": schema_name(topic.message) if topic.message else None,
                 "stream": topic.stream,
-                "retention": _retention(streams[topic.stream]) if topic.stream else None,
+                "retention": _retention_of_stream(streams[topic.stream]) if topic.stream else None,
                 "publishers": list(topic.publishers),
                 "subscribers": list(topic.subscribers),
             }
@@ -66,19 +68,21 @@ def topics() -> dict[str, Any]:
     }
 
 
-def files() -> dict[str, bytes]:
+def generated_files() -> dict[str, bytes]:
     """Every generated file of `contracts/`, by name."""
     made: dict[str, Any] = {
-        schema_name(topic.message): schema(topic.message) for topic in TOPICS if topic.message
+        schema_name(topic.message): json_schema_of(topic.message)
+        for topic in TOPICS
+        if topic.message
     }
-    made["topics.json"] = topics()
+    made["topics.json"] = topic_registry()
     return {
         name: msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n"
         for name, body in made.items()
     }
 
 
-def _retention(stream: Any) -> dict[str, Any]:
+def _retention_of_stream(stream: Any) -> dict[str, Any]:
     return {
         "max_age_days": stream.max_age.days,
         "max_msgs": stream.max_msgs,
@@ -86,20 +90,27 @@ def _retention(stream: Any) -> dict[str, Any]:
     }
 
 
-def _tidy(tree: Any) -> Any:
+def _tidy_descriptions(tree: Any) -> Any:
     """Docstrings in one line; a field of an open object is described by its type."""
     match tree:
         case dict():
             return {
                 key: re.sub(r"\s+", " ", value)
                 if key == "description" and isinstance(value, str)
-                else _tidy(value)
+                else _tidy_descriptions(value)
                 for key, value in tree.items()
             }
         case list():
-            return [_tidy(item) for item in tree]
+            return [_tidy_descriptions(item) for item in tree]
         case _:
             return tree
 
 
-__all__ = ["DIALECT", "DeadLetter", "files", "schema", "schema_name", "topics"]
+__all__ = [
+    "DIALECT",
+    "DeadLetter",
+    "generated_files",
+    "json_schema_of",
+    "schema_name",
+    "topic_registry",
+]

@@ -44,12 +44,38 @@ SHARES = {"completed": 1.0, "success": 1.0, "failed": 0.0, "error": 0.0, "timeou
 """What a final status says of the share done; other statuses say nothing of it."""
 
 COLUMNS = (
-    "id", "trajectoryId", "agentId", "startTime", "endTime", "durationMs", "windowId",
-    "windowHours", "episodeId", "scenarioId", "batchId", "stepsJson", "rewardComponentsJson",
-    "metricsJson", "metadataJson", "totalReward", "episodeLength", "finalStatus", "finalBalance",
-    "finalPnL", "tradesExecuted", "postsCreated", "aiJudgeReward", "aiJudgeReasoning", "judgedAt",
-    "isTrainingData", "isEvaluation", "usedInTraining", "trainedInBatch", "createdAt", "updatedAt",
-)  # fmt: skip
+    "id",
+    "trajectoryId",
+    "agentId",
+    "startTime",
+    "endTime",
+    "durationMs",
+    "windowId",
+    "windowHours",
+    "episodeId",
+    "scenarioId",
+    "batchId",
+    "stepsJson",
+    "rewardComponentsJson",
+    "metricsJson",
+    "metadataJson",
+    "totalReward",
+    "episodeLength",
+    "finalStatus",
+    "finalBalance",
+    "finalPnL",
+    "tradesExecuted",
+    "postsCreated",
+    "aiJudgeReward",
+    "aiJudgeReasoning",
+    "judgedAt",
+    "isTrainingData",
+    "isEvaluation",
+    "usedInTraining",
+    "trainedInBatch",
+    "createdAt",
+    "updatedAt",
+)
 _FINAL = {
     "finalBalance": "balance",
     "finalPnL": "pnl",
@@ -62,17 +88,33 @@ _JUDGE = {
     "judgedAt": "judged_at",
 }
 END = (
-    "endTime", "endTimestamp", "outcome", "finalStatus", "status", "share", "source", "totalReward",
-    "environment", "metadata", *_FINAL,
-)  # fmt: skip
+    "endTime",
+    "endTimestamp",
+    "outcome",
+    "finalStatus",
+    "status",
+    "share",
+    "source",
+    "totalReward",
+    "environment",
+    "metadata",
+    *_FINAL,
+)
 """What is read of an end."""
 _FLAGS = ("batchId", "isTrainingData", "isEvaluation", "usedInTraining", "trainedInBatch")
 _PROMPTS = ("userPrompt", "prompt", "input")
 _RESPONSES = ("response", "output", "rawResponse")
 _TYPES = ("actionType", "type", "toolName")
 _PARAMETERS = ("parameters", "params", "toolArgs")
-_STEP = ("stepNumber", "timestamp", "environmentState", "providerAccesses", "llmCalls", "action",
-         "reward")  # fmt: skip
+_STEP = (
+    "stepNumber",
+    "timestamp",
+    "environmentState",
+    "providerAccesses",
+    "llmCalls",
+    "action",
+    "reward",
+)
 _ACTION = (*_TYPES, *_PARAMETERS, "success", "result", "error", "reasoning", "executionTimeMs")
 _EXACT = "trajectory_v1"
 """The key of `metadataJson` that holds what the other columns of a row of ours cannot."""
@@ -82,45 +124,45 @@ _EXACT = "trajectory_v1"
 
 
 @cache
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.replace("PnL", "Pnl")).lower()
 
 
-def field(part: Mapping[str, Any], *names: str) -> Any:
+def first_present_field(part: Mapping[str, Any], *names: str) -> Any:
     """The first of these keys that is there, in camelCase or snake_case; None if none is."""
     for name in names:
-        for key in (name, _snake(name)):
+        for key in (name, _to_snake_case(name)):
             if part.get(key) is not None:
                 return part[key]
     return None
 
 
-def rest(part: Mapping[str, Any], known: Iterable[str]) -> Tree:
+def copy_unknown_fields(part: Mapping[str, Any], known: Iterable[str]) -> Tree:
     """What `part` holds beyond the known keys."""
-    taken = {key for name in known for key in (name, _snake(name))}
+    taken = {key for name in known for key in (name, _to_snake_case(name))}
     return {key: value for key, value in part.items() if key not in taken and value is not None}
 
 
-def text(value: Any) -> str:
+def text_or_json(value: Any) -> str:
     """A string as it is, anything else as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def tree(value: Any) -> Tree:
+def object_or_wrapped(value: Any) -> Tree:
     """An object as it is; nothing is `{}`; anything else is wrapped as `{"value": …}`."""
     if isinstance(value, Mapping):
         return dict(value)
     return {} if value is None else {"value": value}
 
 
-def text_or_tree(value: Any) -> str | Tree:
-    return value if isinstance(value, str) else tree(value)
+def text_or_object(value: Any) -> str | Tree:
+    return value if isinstance(value, str) else object_or_wrapped(value)
 
 
-def number(value: Any) -> float | None:
+def finite_number_or_none(value: Any) -> float | None:
     """A number of an open part, or None: booleans, text, NaN and what is beyond `MOST` are none.
 
-    >>> number(2), number(0.5), number(True), number("2"), number(2**63), number(float("nan"))
+    >>> finite_number_or_none(2), finite_number_or_none(0.5), finite_number_or_none(True), finite_number_or_none("2"), finite_number_or_none(2**63), finite_number_or_none(float("nan"))
     (2, 0.5, None, None, None, None)
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -130,10 +172,49 @@ def number(value: Any) -> float | None:
     return int(value) if isinstance(value, int) else float(value)
 
 
+def check_numbers(part: Mapping[str, Any], *names: str, where: str = "") -> None:
+    """`Rejected` with its path where one of these is there and is no number: nothing is left out in silence.
+
+    >>> check_numbers({"reward": "0.5"}, "reward", where="steps[2].")
+    Traceback (most recent call last):
+    upswing.errors.Rejected: `steps[2].reward` is a number from -1e15 to 1e15, not a string.
+    """
+    for name in names:
+        for key in dict.fromkeys((name, _to_snake_case(name))):
+            if (value := part.get(key)) is not None and finite_number_or_none(value) is None:
+                kind = _JSON_KINDS.get(type(value), "another one")
+                raise Rejected(
+                    Reason.SCHEMA, f"`{where}{key}` is a number from -1e15 to 1e15, not {kind}."
+                )
+
+
+def check_step(step: Mapping[str, Any], where: str = "") -> None:
+    """`Rejected` where a number of a step is none."""
+    check_numbers(step, "reward", where=where)
+    check_numbers(
+        object_or_wrapped(first_present_field(step, "action")),
+        "executionTimeMs",
+        where=f"{where}action.",
+    )
+
+
+def check_end(end: Mapping[str, Any], where: str = "") -> None:
+    """`Rejected` where a number of an end is none."""
+    check_numbers(end, "totalReward", *_FINAL, where=where)
+
+
+_JSON_KINDS = {
+    str: "a string",
+    bool: "a boolean",
+    dict: "an object",
+    list: "an array",
+}
+
+
 OUTSIDE = f"In UTC its time lies outside the years {YEARS.start} to {YEARS.stop - 1}."
 
 
-def moment(value: Any, default: datetime) -> datetime:
+def parse_time(value: Any, default: datetime) -> datetime:
     """A time from a datetime, RFC 3339 text or epoch seconds or milliseconds. No zone means UTC."""
     try:
         match value:
@@ -156,16 +237,16 @@ def moment(value: Any, default: datetime) -> datetime:
     return read
 
 
-def stamp(when: datetime) -> str:
+def format_time(when: datetime) -> str:
     return str(msgspec.to_builtins(when.astimezone(UTC)))
 
 
-def window_of(start: datetime, hours: int = 1) -> str:
+def window_id_at(start: datetime, hours: int = 1) -> str:
     """The window this moment falls into: UTC, on the hour, in multiples of `hours` from midnight.
 
-    >>> window_of(datetime(2025, 11, 13, 15, 59, tzinfo=UTC))
+    >>> window_id_at(datetime(2025, 11, 13, 15, 59, tzinfo=UTC))
     '2025-11-13T15:00'
-    >>> window_of(datetime(2025, 11, 13, 15, 59, tzinfo=UTC), hours=4)
+    >>> window_id_at(datetime(2025, 11, 13, 15, 59, tzinfo=UTC), hours=4)
     '2025-11-13T12:00'
     """
     if hours < 1:
@@ -174,15 +255,20 @@ def window_of(start: datetime, hours: int = 1) -> str:
     return f"{utc.date().isoformat()}T{utc.hour - utc.hour % hours:02d}:00"
 
 
-def identity(external: str) -> str:
-    """The UUID that this id is, or the one that is always made from it."""
+def uuid_for_external_id(external: str, key_id: str = "") -> str:
+    """The UUID that this id is, or the one that is always made from it, for each key another.
+
+    >>> uuid_for_external_id("run-1", "k1") == uuid_for_external_id("run-1", "k1"), uuid_for_external_id("run-1", "k1") == uuid_for_external_id("run-1", "k2")
+    (True, False)
+    """
     try:
         return str(UUID(external))
     except ValueError:
-        return str(uuid5(NAMESPACE_URL, f"upswing:trajectory:{external}"))
+        name = f"{key_id}:{external}" if key_id else external
+        return str(uuid5(NAMESPACE_URL, f"upswing:trajectory:{name}"))
 
 
-def outcome_of(status: Any, share: Any = None, **details: Any) -> Tree:
+def outcome_metadata_of(status: Any, share: Any = None, **details: Any) -> Tree:
     """`metadata.outcome`: how it ended, and how much of the task is done, where that is known.
 
     A share that is none stays as it is: whoever reads the outcome says so.
@@ -198,39 +284,42 @@ def outcome_of(status: Any, share: Any = None, **details: Any) -> Tree:
 # --- a step is a turn ------------------------------------------------------------------------
 
 
-def turn_of(step: Mapping[str, Any], *, default_time: datetime) -> Tree:
+def turn_from_step(step: Mapping[str, Any], *, default_time: datetime) -> Tree:
     """One step as a turn of trajectory.v1.
 
     >>> step = {"stepNumber": 1, "environmentState": {"balance": 1000}, "reward": 0.8,
     ...         "action": {"type": "trade", "params": {"side": "buy"}}}
-    >>> turn_of(step, default_time=datetime(2025, 11, 13, 12, tzinfo=UTC))["action"]
+    >>> turn_from_step(step, default_time=datetime(2025, 11, 13, 12, tzinfo=UTC))["action"]
     {'type': 'tool_call', 'tool_name': 'trade', 'tool_args': {'side': 'buy'}}
     """
-    action = tree(field(step, "action"))
-    reasoning = field(action, "reasoning")
+    action = object_or_wrapped(first_present_field(step, "action"))
+    reasoning = first_present_field(action, "reasoning")
     thoughts = reasoning if isinstance(reasoning, list) else [reasoning] if reasoning else []
     turn: Tree = {
-        "turn_id": max(1, int(number(field(step, "stepNumber")) or 1)),
-        "timestamp": stamp(moment(field(step, "timestamp"), default_time)),
-        "observation": _observation(step),
-        "action": _action(action, _last_call(step)),
-        "result": result_of(action),
+        "turn_id": max(1, int(finite_number_or_none(first_present_field(step, "stepNumber")) or 1)),
+        "timestamp": format_time(parse_time(first_present_field(step, "timestamp"), default_time)),
+        "observation": _observation_of_step(step),
+        "action": _action_with_call(action, _last_llm_call(step)),
+        "result": result_of_action(action),
     }
-    return {**turn, "thought_process": [text(t) for t in thoughts]} if thoughts else turn
+    return {**turn, "thought_process": [text_or_json(t) for t in thoughts]} if thoughts else turn
 
 
-def _calls(step: Mapping[str, Any]) -> list[Tree]:
-    calls = field(step, "llmCalls")
+def _llm_calls_of_step(step: Mapping[str, Any]) -> list[Tree]:
+    calls = first_present_field(step, "llmCalls")
     return [dict(c) for c in calls if isinstance(c, Mapping)] if isinstance(calls, list) else []
 
 
-def _last_call(step: Mapping[str, Any]) -> Tree:
-    return (_calls(step) or [{}])[-1]
+def _last_llm_call(step: Mapping[str, Any]) -> Tree:
+    return (_llm_calls_of_step(step) or [{}])[-1]
 
 
-def _observation(step: Mapping[str, Any]) -> Tree:
-    state, accesses = field(step, "environmentState"), field(step, "providerAccesses")
-    prompt = field(_last_call(step), *_PROMPTS)
+def _observation_of_step(step: Mapping[str, Any]) -> Tree:
+    state, accesses = (
+        first_present_field(step, "environmentState"),
+        first_present_field(step, "providerAccesses"),
+    )
+    prompt = first_present_field(_last_llm_call(step), *_PROMPTS)
     memory: Tree = {}
     if prompt is not None and state not in (None, {}):
         memory["environment_state"] = state
@@ -238,43 +327,45 @@ def _observation(step: Mapping[str, Any]) -> Tree:
         memory["provider_accesses"] = accesses
     return {
         "type": "system_message" if prompt is None else "user_message",
-        "content": text_or_tree(state) if prompt is None else text_or_tree(prompt),
+        "content": text_or_object(state) if prompt is None else text_or_object(prompt),
         **({"context": {"memory_state": memory}} if memory else {}),
     }
 
 
-def _action(action: Tree, call: Tree) -> Tree:
-    kind, response = field(action, *_TYPES), field(call, *_RESPONSES)
-    said = {} if response is None else {"raw_response": text(response)}
+def _action_with_call(action: Tree, call: Tree) -> Tree:
+    kind, response = first_present_field(action, *_TYPES), first_present_field(call, *_RESPONSES)
+    said = {} if response is None else {"raw_response": text_or_json(response)}
     if kind is None:
         return {"type": "response", **said}
-    arguments = tree(field(action, *_PARAMETERS))
-    return {"type": "tool_call", "tool_name": text(kind), "tool_args": arguments, **said}
+    arguments = object_or_wrapped(first_present_field(action, *_PARAMETERS))
+    return {"type": "tool_call", "tool_name": text_or_json(kind), "tool_args": arguments, **said}
 
 
-def result_of(action: Mapping[str, Any]) -> Tree:
+def result_of_action(action: Mapping[str, Any]) -> Tree:
     """What came of an action; without a word on success, no error means success."""
-    output, error, took = (field(action, n) for n in ("result", "error", "executionTimeMs"))
-    success = field(action, "success")
+    output, error, took = (
+        first_present_field(action, n) for n in ("result", "error", "executionTimeMs")
+    )
+    success = first_present_field(action, "success")
     made: Tree = {"success": error is None if success is None else bool(success)}
     if output is not None:
-        made["output"] = text_or_tree(output)
+        made["output"] = text_or_object(output)
     if error is not None:
-        made["error"] = text(error)
-    if (milliseconds := number(took)) is not None:
+        made["error"] = text_or_json(error)
+    if (milliseconds := finite_number_or_none(took)) is not None:
         made["execution_time_ms"] = max(0.0, milliseconds)
     return made
 
 
-def _beyond(step: Mapping[str, Any], turn_id: int) -> Tree:
+def _step_fields_without_turn_field(step: Mapping[str, Any], turn_id: int) -> Tree:
     """What a turn has no place for: further LLM calls, their settings, keys we do not know."""
-    calls = _calls(step)
+    calls = _llm_calls_of_step(step)
     if calls:
-        calls[-1] = rest(calls[-1], (*_PROMPTS, *_RESPONSES))
-    action = rest(tree(field(step, "action")), _ACTION)
-    given = number(field(step, "stepNumber"))
+        calls[-1] = copy_unknown_fields(calls[-1], (*_PROMPTS, *_RESPONSES))
+    action = copy_unknown_fields(object_or_wrapped(first_present_field(step, "action")), _ACTION)
+    given = finite_number_or_none(first_present_field(step, "stepNumber"))
     return {
-        **rest(step, _STEP),
+        **copy_unknown_fields(step, _STEP),
         **({"llm_calls": calls} if any(calls) else {}),
         **({"action": action} if action else {}),
         **({"step_number": given} if given not in (None, turn_id) else {}),
@@ -284,29 +375,39 @@ def _beyond(step: Mapping[str, Any], turn_id: int) -> Tree:
 # --- steps are a trajectory ------------------------------------------------------------------
 
 
-def trajectory_of_steps(
-    head: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], end: Mapping[str, Any]
+def trajectory_from_steps(
+    head: Mapping[str, Any],
+    steps: Sequence[Mapping[str, Any]],
+    end: Mapping[str, Any],
+    trajectory_id: str = "",
 ) -> Tree:
-    """The steps between a head (who, what, when) and an end (how it went), as trajectory.v1."""
+    """The steps between a head (who, what, when) and an end (how it went), as trajectory.v1.
+
+    `trajectory_id` is its id where that does not follow from the head's own alone.
+    """
     if not steps or not all(isinstance(step, Mapping) for step in steps):
         raise Rejected(Reason.SCHEMA, "A trajectory needs at least one step, each an object.")
-    external = text(_needed(head, "trajectoryId"))
-    first = field(steps[0], "timestamp")
-    start = moment(field(head, "startTime", "startTimestamp"), moment(first, _EPOCH))
-    turns = _turns(steps, start)
-    last = moment(turns[-1]["timestamp"], start)
+    external = text_or_json(_required_field(head, "trajectoryId"))
+    first = first_present_field(steps[0], "timestamp")
+    start = parse_time(
+        first_present_field(head, "startTime", "startTimestamp"), parse_time(first, _EPOCH)
+    )
+    turns = _turns_from_steps(steps, start)
+    last = parse_time(turns[-1]["timestamp"], start)
     made = {
-        "trajectory_id": identity(external),
-        "session_id": text(field(head, "sessionId", "episodeId") or external),
-        "agent_id": text(_needed(head, "agentId")),
-        "start_timestamp": stamp(start),
-        "end_timestamp": stamp(moment(field(end, "endTime", "endTimestamp"), last)),
+        "trajectory_id": trajectory_id or uuid_for_external_id(external),
+        "session_id": text_or_json(first_present_field(head, "sessionId", "episodeId") or external),
+        "agent_id": text_or_json(_required_field(head, "agentId")),
+        "start_timestamp": format_time(start),
+        "end_timestamp": format_time(
+            parse_time(first_present_field(end, "endTime", "endTimestamp"), last)
+        ),
         "turns": turns,
-        "task_context": _task(head, external),
-        "metadata": _metadata(head, steps, turns, end, start),
+        "task_context": _task_of_head(head, external),
+        "metadata": _metadata_of_trajectory(head, steps, turns, end, start),
     }
-    if (profile := field(head, "subordinateProfile", "profile")) is not None:
-        made["subordinate_profile"] = text(profile)
+    if (profile := first_present_field(head, "subordinateProfile", "profile")) is not None:
+        made["subordinate_profile"] = text_or_json(profile)
     from_builtins(Trajectory, made)
     return made
 
@@ -314,30 +415,30 @@ def trajectory_of_steps(
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def _needed(part: Mapping[str, Any], name: str) -> Any:
-    if (value := field(part, name)) in (None, ""):
-        raise Rejected(Reason.SCHEMA, f"The record has no `{_snake(name)}`.")
+def _required_field(part: Mapping[str, Any], name: str) -> Any:
+    if (value := first_present_field(part, name)) in (None, ""):
+        raise Rejected(Reason.SCHEMA, f"The record has no `{_to_snake_case(name)}`.")
     return value
 
 
-def _turns(steps: Sequence[Mapping[str, Any]], start: datetime) -> list[Tree]:
+def _turns_from_steps(steps: Sequence[Mapping[str, Any]], start: datetime) -> list[Tree]:
     """Turn ids follow the step numbers where those rise from 1, and count from 1 where not."""
     turns, when = [], start
     for step in steps:
-        turns.append(turn_of(step, default_time=when))
-        when = moment(turns[-1].get("timestamp"), when)
+        turns.append(turn_from_step(step, default_time=when))
+        when = parse_time(turns[-1].get("timestamp"), when)
     ids: list[Any] = [turn.get("turn_id") for turn in turns]
-    given = [number(field(step, "stepNumber")) for step in steps]
+    given = [finite_number_or_none(first_present_field(step, "stepNumber")) for step in steps]
     if ids == given and all(a < b for a, b in pairwise(ids)):
         return turns
     return [{**turn, "turn_id": place} for place, turn in enumerate(turns, 1)]
 
 
-def _task(head: Mapping[str, Any], external: str) -> Tree:
-    domain = field(head, "domain")
+def _task_of_head(head: Mapping[str, Any], external: str) -> Tree:
+    domain = first_present_field(head, "domain")
     task: Tree = {
-        "task_id": text(field(head, "taskId", "scenarioId") or external),
-        "instructions": text(field(head, "instructions", "task") or ""),
+        "task_id": text_or_json(first_present_field(head, "taskId", "scenarioId") or external),
+        "instructions": text_or_json(first_present_field(head, "instructions", "task") or ""),
     }
     if domain is not None:
         known = isinstance(domain, str) and domain in DOMAINS
@@ -345,44 +446,54 @@ def _task(head: Mapping[str, Any], external: str) -> Tree:
     return task
 
 
-def _metadata(
+def _metadata_of_trajectory(
     head: Mapping[str, Any],
     steps: Sequence[Mapping[str, Any]],
     turns: Sequence[Tree],
     end: Mapping[str, Any],
     start: datetime,
 ) -> Tree:
-    hours = int(number(field(head, "windowHours")) or 1)
-    window = field(head, "windowId") or window_of(start, hours)
-    beyond = [(t["turn_id"], _beyond(s, t["turn_id"])) for s, t in zip(steps, turns, strict=True)]
-    external = text(field(head, "trajectoryId"))
-    total = number(field(end, "totalReward"))
+    hours = int(finite_number_or_none(first_present_field(head, "windowHours")) or 1)
+    window = first_present_field(head, "windowId") or window_id_at(start, hours)
+    beyond = [
+        (t["turn_id"], _step_fields_without_turn_field(s, t["turn_id"]))
+        for s, t in zip(steps, turns, strict=True)
+    ]
+    external = text_or_json(first_present_field(head, "trajectoryId"))
+    total = finite_number_or_none(first_present_field(end, "totalReward"))
     found = {
-        "model": text(field(head, "model") or _model(steps) or "unknown"),
+        "model": text_or_json(
+            first_present_field(head, "model") or _model_of_steps(steps) or "unknown"
+        ),
         "window_id": window,
         "window_hours": hours,
-        "scenario_id": field(head, "scenarioId") or window,
-        "episode_id": field(head, "episodeId"),
-        "user_id": field(head, "userId"),
-        "outcome": end_outcome(end),
-        "environment": _environment(steps, end) or None,
+        "scenario_id": first_present_field(head, "scenarioId") or window,
+        "episode_id": first_present_field(head, "episodeId"),
+        "user_id": first_present_field(head, "userId"),
+        "outcome": outcome_of_end(end),
+        "environment": _environment_of_steps(steps, end) or None,
         "step_rewards": _step_rewards(steps),
         "total_reward": total,
         "steps": [{"turn_id": turn, **more} for turn, more in beyond if more] or None,
-        "external_id": None if external == identity(external) else external,
+        "external_id": None if external == uuid_for_external_id(external) else external,
     }
-    told = {**tree(field(head, "metadata")), **tree(field(end, "metadata"))}
+    told = {
+        **object_or_wrapped(first_present_field(head, "metadata")),
+        **object_or_wrapped(first_present_field(end, "metadata")),
+    }
     return {**told, **{key: value for key, value in found.items() if value is not None}}
 
 
-def end_outcome(end: Mapping[str, Any]) -> Any:
+def outcome_of_end(end: Mapping[str, Any]) -> Any:
     """How an end says that it went: by `outcome`, or by `final_status` with `share` and `source`.
 
-    >>> end_outcome({"outcome": 0.7}), end_outcome({"final_status": "timeout"})
+    >>> outcome_of_end({"outcome": 0.7}), outcome_of_end({"final_status": "timeout"})
     (0.7, {'status': 'timeout', 'share': 0.0})
     """
-    told, share, source = (field(end, name) for name in ("outcome", "share", "source"))
-    status = field(end, "finalStatus", "status")
+    told, share, source = (
+        first_present_field(end, name) for name in ("outcome", "share", "source")
+    )
+    status = first_present_field(end, "finalStatus", "status")
     if told is not None and status is not None:
         raise Rejected(
             Reason.SCHEMA, "The end says twice how it went: `outcome` or `final_status`, not both."
@@ -391,23 +502,29 @@ def end_outcome(end: Mapping[str, Any]) -> Any:
         return told
     if not isinstance(status, str) and share is None:
         return status
-    return outcome_of(status or None, share, **({"source": source} if source else {}))
+    return outcome_metadata_of(status or None, share, **({"source": source} if source else {}))
 
 
-def _model(steps: Sequence[Mapping[str, Any]]) -> Any:
-    return next((m for s in reversed(steps) if (m := field(_last_call(s), "model"))), None)
+def _model_of_steps(steps: Sequence[Mapping[str, Any]]) -> Any:
+    return next(
+        (m for s in reversed(steps) if (m := first_present_field(_last_llm_call(s), "model"))), None
+    )
 
 
 def _step_rewards(steps: Sequence[Mapping[str, Any]]) -> list[float | None] | None:
-    rewards = [number(field(step, "reward")) for step in steps]
+    rewards = [finite_number_or_none(first_present_field(step, "reward")) for step in steps]
     return rewards if any(reward is not None for reward in rewards) else None
 
 
-def _environment(steps: Sequence[Mapping[str, Any]], end: Mapping[str, Any]) -> Tree:
-    last = tree(field(steps[-1], "environmentState"))
-    final = {ours: field(end, theirs) for theirs, ours in _FINAL.items()}
-    numbers = [*last.items(), *tree(field(end, "environment")).items(), *final.items()]
-    return {key: n for key, value in numbers if (n := number(value)) is not None}
+def _environment_of_steps(steps: Sequence[Mapping[str, Any]], end: Mapping[str, Any]) -> Tree:
+    last = object_or_wrapped(first_present_field(steps[-1], "environmentState"))
+    final = {ours: first_present_field(end, theirs) for theirs, ours in _FINAL.items()}
+    numbers = [
+        *last.items(),
+        *object_or_wrapped(first_present_field(end, "environment")).items(),
+        *final.items(),
+    ]
+    return {key: n for key, value in numbers if (n := finite_number_or_none(value)) is not None}
 
 
 # --- a row is a trajectory, and back ---------------------------------------------------------
@@ -418,47 +535,62 @@ def is_table_row(obj: object) -> bool:
     return isinstance(obj, Mapping) and bool({"stepsJson", "steps_json"} & obj.keys())
 
 
-def trajectory_of_row(row: Mapping[str, Any]) -> Tree:
+def trajectory_from_row(row: Mapping[str, Any]) -> Tree:
     """A row of the step-table layout as trajectory.v1, or `Rejected` with what is wrong."""
     if not is_table_row(row):
         raise Rejected(
             Reason.SCHEMA, "A row of the trajectory table is an object with `stepsJson`."
         )
-    steps, told = _parsed(row, "stepsJson", list), _parsed(row, "metadataJson", dict)
+    steps, told = _parse_field(row, "stepsJson", list), _parse_field(row, "metadataJson", dict)
     exact = told.pop(_EXACT, None)
-    judged = {ours: _told(row, theirs) for theirs, ours in _JUDGE.items()}
+    judged = {ours: _field_value(row, theirs) for theirs, ours in _JUDGE.items()}
     judged = {key: value for key, value in judged.items() if value is not None}
     if isinstance(exact, Mapping):
         made: Tree = {
-            "trajectory_id": identity(text(_needed(row, "trajectoryId"))),
-            "agent_id": text(_needed(row, "agentId")),
+            "trajectory_id": uuid_for_external_id(
+                text_or_json(_required_field(row, "trajectoryId"))
+            ),
+            "agent_id": text_or_json(_required_field(row, "agentId")),
             **exact,
-            "turns": [_own_turn(tree(step)) for step in steps],
+            "turns": [_embedded_turn(object_or_wrapped(step)) for step in steps],
             "metadata": {**told, **judged},
         }
         from_builtins(Trajectory, made)
         return made
-    flags = {_snake(name): value for name in _FLAGS if (value := field(row, name)) is not None}
+    for place, step in enumerate(steps):
+        check_step(object_or_wrapped(step), f"stepsJson[{place}].")
+    check_end(row)
+    flags = {
+        _to_snake_case(name): value
+        for name in _FLAGS
+        if (value := first_present_field(row, name)) is not None
+    }
     kept = {
-        "reward_components": _parsed(row, "rewardComponentsJson", dict),
-        "metrics": _parsed(row, "metricsJson", dict),
+        "reward_components": _parse_field(row, "rewardComponentsJson", dict),
+        "metrics": _parse_field(row, "metricsJson", dict),
         "row": flags,
     }
     told |= {key: value for key, value in kept.items() if value} | judged
-    return trajectory_of_steps({**told, **row, "metadata": told}, steps, {**row, "metadata": None})
+    return trajectory_from_steps(
+        {**told, **row, "metadata": told}, steps, {**row, "metadata": None}
+    )
 
 
-def _own_turn(step: Tree) -> Tree:
-    return tree(step["turn"]) if "turn" in step else turn_of(step, default_time=_EPOCH)
+def _embedded_turn(step: Tree) -> Tree:
+    return (
+        object_or_wrapped(step["turn"])
+        if "turn" in step
+        else turn_from_step(step, default_time=_EPOCH)
+    )
 
 
-def _told(row: Mapping[str, Any], name: str) -> Any:
-    value = field(row, name)
-    return stamp(value) if isinstance(value, datetime) else value
+def _field_value(row: Mapping[str, Any], name: str) -> Any:
+    value = first_present_field(row, name)
+    return format_time(value) if isinstance(value, datetime) else value
 
 
-def _parsed(row: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
-    value = field(row, name)
+def _parse_field(row: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
+    value = first_present_field(row, name)
     try:
         read = msgspec.json.decode(value) if isinstance(value, str | bytes) and value else value
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -470,34 +602,36 @@ def _parsed(row: Mapping[str, Any], name: str, kind: type[Any]) -> Any:
     return kind(read)
 
 
-def row_of_trajectory(trajectory: Mapping[str, Any], *, created_at: datetime) -> Tree:
-    """trajectory.v1 as a row of the step-table layout; `trajectory_of_row` reads it back whole."""
-    metadata, turns = tree(trajectory.get("metadata")), trajectory["turns"]
-    start, end = (moment(trajectory[f"{w}_timestamp"], created_at) for w in ("start", "end"))
-    environment, now = tree(metadata.get("environment")), stamp(created_at)
+def row_from_trajectory(trajectory: Mapping[str, Any], *, created_at: datetime) -> Tree:
+    """trajectory.v1 as a row of the step-table layout; `trajectory_from_row` reads it back whole."""
+    metadata, turns = object_or_wrapped(trajectory.get("metadata")), trajectory["turns"]
+    start, end = (parse_time(trajectory[f"{w}_timestamp"], created_at) for w in ("start", "end"))
+    environment, now = object_or_wrapped(metadata.get("environment")), format_time(created_at)
     external = metadata.get("external_id")
-    known = isinstance(external, str) and identity(external) == trajectory["trajectory_id"]
+    known = (
+        isinstance(external, str) and uuid_for_external_id(external) == trajectory["trajectory_id"]
+    )
     elsewhere = ("trajectory_id", "agent_id", "turns", "metadata")
     exact = {key: value for key, value in trajectory.items() if key not in elsewhere}
     filled: Tree = {
         "id": trajectory["trajectory_id"],
         "trajectoryId": external if known else trajectory["trajectory_id"],
         "agentId": trajectory["agent_id"],
-        "startTime": stamp(start),
-        "endTime": stamp(end),
+        "startTime": format_time(start),
+        "endTime": format_time(end),
         "durationMs": round((end - start).total_seconds() * 1000),
-        "windowId": metadata.get("window_id") or window_of(start),
+        "windowId": metadata.get("window_id") or window_id_at(start),
         "windowHours": metadata.get("window_hours", 1),
         "episodeId": metadata.get("episode_id"),
         "scenarioId": metadata.get("scenario_id"),
-        "stepsJson": _json(_steps(turns, metadata)),
-        "rewardComponentsJson": _json(tree(metadata.get("reward_components"))),
-        "metricsJson": _json(tree(metadata.get("metrics"))),
-        "metadataJson": _json({**metadata, _EXACT: exact}),
-        "totalReward": number(metadata.get("total_reward")) or 0.0,
+        "stepsJson": _to_json(_steps_from_turns(turns, metadata)),
+        "rewardComponentsJson": _to_json(object_or_wrapped(metadata.get("reward_components"))),
+        "metricsJson": _to_json(object_or_wrapped(metadata.get("metrics"))),
+        "metadataJson": _to_json({**metadata, _EXACT: exact}),
+        "totalReward": finite_number_or_none(metadata.get("total_reward")) or 0.0,
         "episodeLength": len(turns),
-        "finalStatus": _status(metadata.get("outcome")),
-        **{theirs: number(environment.get(ours)) for theirs, ours in _FINAL.items()},
+        "finalStatus": _status_column_value(metadata.get("outcome")),
+        **{theirs: finite_number_or_none(environment.get(ours)) for theirs, ours in _FINAL.items()},
         **{theirs: metadata.get(ours) for theirs, ours in _JUDGE.items()},
         "isTrainingData": True,
         "isEvaluation": False,
@@ -505,12 +639,14 @@ def row_of_trajectory(trajectory: Mapping[str, Any], *, created_at: datetime) ->
         "createdAt": now,
         "updatedAt": now,
     }
-    flags = tree(metadata.get("row"))
-    filled |= {name: flags[_snake(name)] for name in _FLAGS if _snake(name) in flags}
+    flags = object_or_wrapped(metadata.get("row"))
+    filled |= {
+        name: flags[_to_snake_case(name)] for name in _FLAGS if _to_snake_case(name) in flags
+    }
     return {column: filled.get(column) for column in COLUMNS}
 
 
-def _status(outcome: Any) -> Any:
+def _status_column_value(outcome: Any) -> Any:
     """The column's word for an outcome, whatever its form."""
     match outcome:
         case str():
@@ -518,21 +654,21 @@ def _status(outcome: Any) -> Any:
         case bool() | int() | float():
             return "completed" if outcome == 1 else "partial" if outcome else "failed"
         case _:
-            return tree(outcome).get("status", "unknown")
+            return object_or_wrapped(outcome).get("status", "unknown")
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _steps(turns: Sequence[Mapping[str, Any]], metadata: Tree) -> list[Tree]:
+def _steps_from_turns(turns: Sequence[Mapping[str, Any]], metadata: Tree) -> list[Tree]:
     rewards = metadata.get("step_rewards")
     if not isinstance(rewards, list) or len(rewards) != len(turns):
         rewards = [None] * len(turns)
-    return [_step_of(turn, reward) for turn, reward in zip(turns, rewards, strict=True)]
+    return [_step_from_turn(turn, reward) for turn, reward in zip(turns, rewards, strict=True)]
 
 
-def _step_of(turn: Mapping[str, Any], reward: Any) -> Tree:
+def _step_from_turn(turn: Mapping[str, Any], reward: Any) -> Tree:
     """The step of a turn. A turn that the layout cannot hold travels along whole, as `turn`."""
     content, action, result = turn["observation"]["content"], turn["action"], turn["result"]
     prompted = turn["observation"]["type"] == "user_message"
@@ -558,4 +694,6 @@ def _step_of(turn: Mapping[str, Any], reward: Any) -> Tree:
         "action": {key: value for key, value in done.items() if value is not None},
         "reward": reward,
     }
-    return step if turn_of(step, default_time=_EPOCH) == turn else {**step, "turn": dict(turn)}
+    return (
+        step if turn_from_step(step, default_time=_EPOCH) == turn else {**step, "turn": dict(turn)}
+    )

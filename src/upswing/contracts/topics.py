@@ -11,14 +11,23 @@ from datetime import timedelta
 from upswing.contracts.dead import DeadLetter
 from upswing.contracts.feedback import Feedback
 from upswing.contracts.model import ModelDeployed
+from upswing.contracts.notices import AlertNotice, ReportNotice
 from upswing.contracts.reward import Reward
 from upswing.contracts.training import TrainingRequest, TrainingStatus
 from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.wire import Message
 
 ROLES = (
-    "collector", "rewarder", "trainer", "deployer", "gateway", "agent", "requester", "reader",
-)  # fmt: skip
+    "collector",
+    "rewarder",
+    "trainer",
+    "deployer",
+    "monitor",
+    "gateway",
+    "agent",
+    "requester",
+    "reader",
+)
 """`requester` is an agent, or a person, who may also ask for training and hear what is deployed."""
 
 
@@ -56,12 +65,15 @@ FEEDBACK = "agent.rl.feedback.v1"
 GATEWAY_FEEDBACK = "agent.rl.gateway.feedback.v1"
 DEAD = "agent.rl.dead.>"
 DEAD_GATEWAY = "agent.rl.dead.gateway"
+ALERT = "agent.rl.alert.v1"
+REPORT = "agent.rl.report.v1"
 STATUS_ENQUIRY = "agent.rl.training.status.request"
 STORED = "agent.rl.stored"
 TRAJECTORIES = "RL_TRAJECTORIES"
 FEEDBACKS = "RL_FEEDBACK"
 TRAINING = "RL_TRAINING"
 DEADS = "RL_DEAD"
+NOTICES = "RL_NOTICES"
 
 _MONTH, _WEEK = timedelta(days=30), timedelta(days=7)
 STREAMS = (
@@ -73,9 +85,10 @@ STREAMS = (
     Stream("RL_MODELS", (MODEL_DEPLOYED,), _MONTH, 100_000),
     Stream(FEEDBACKS, (FEEDBACK, GATEWAY_FEEDBACK), _MONTH, 1_000_000),
     Stream(DEADS, (DEAD,), _MONTH, 100_000),
+    Stream(NOTICES, (ALERT, REPORT), _MONTH, 100_000),
 )
 
-_STAGES = ("collector", "rewarder", "trainer", "deployer")
+_STAGES = ("collector", "rewarder", "trainer", "deployer", "monitor")
 TOPICS = (
     Topic(
         TRAJECTORY,
@@ -160,6 +173,23 @@ TOPICS = (
         "Episodes that a gateway could not record; the loop keeps them with its own dead letters.",
     ),
     Topic(
+        ALERT,
+        AlertNotice,
+        NOTICES,
+        ("monitor",),
+        ("requester", "reader"),
+        "Something that a person should know of.",
+    ),
+    Topic(
+        REPORT,
+        ReportNotice,
+        NOTICES,
+        ("monitor",),
+        ("requester", "reader"),
+        "How a day, a week or a training job went.",
+        consumer="-reports",
+    ),
+    Topic(
         STATUS_ENQUIRY,
         None,
         None,
@@ -171,16 +201,16 @@ TOPICS = (
 )
 
 
-def consumer_of(topic: Topic, role: str) -> str:
+def consumer_name(topic: Topic, role: str) -> str:
     """What the consumer is called with which `role` reads a topic."""
     return f"{role}{topic.consumer}"
 
 
-def topic_on(subject: str) -> Topic:
+def topic_of_subject(subject: str) -> Topic:
     """The topic of a subject that stands in the table."""
     return next(topic for topic in TOPICS if topic.subject == subject)
 
 
-def topic_of(message: type[Message]) -> Topic:
+def topic_of_message(message: type[Message]) -> Topic:
     """The topic that carries this kind of message."""
     return next(topic for topic in TOPICS if topic.message is message)

@@ -51,6 +51,8 @@ class Model(msgspec.Struct, frozen=True):
     """Fields added to a request that does not name them, such as `return_token_ids`."""
     strict: bool = False
     """Its server refuses fields that it does not know: it gets those of OpenAI's interface alone."""
+    shapes: tuple[str, ...] = ()
+    """What its server speaks beside chat completions: `responses`, `messages`."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -165,10 +167,10 @@ _DECODER = json_decoder(Plan)
 _TALLIES = json_decoder(Tally)
 
 
-def is_name(value: object) -> bool:
+def is_model_name(value: object) -> bool:
     """Can a plan name a model so? One bad name would spoil the whole plan.
 
-    >>> is_name("agent-zero-rl-v3"), is_name("two words"), is_name(b"3")
+    >>> is_model_name("agent-zero-rl-v3"), is_model_name("two words"), is_model_name(b"3")
     (True, False, False)
     """
     return isinstance(value, str) and _IS_NAME.fullmatch(value) is not None
@@ -232,11 +234,11 @@ def read_switches(raw: bytes) -> Switches:
         raise Rejected(Reason.SCHEMA, f"The switches cannot be used: {error}.") from None
 
 
-def supersedes(new: Plan, held: Plan | None) -> bool:
+def is_plan_newer(new: Plan, held: Plan | None) -> bool:
     """Is `new` at least as late as what is held? A controller that lost its fence is not heard.
 
     >>> old = Plan(2, "r", "s", Model("m", "http://h", "m"), version=5)
-    >>> [supersedes(msgspec.structs.replace(old, fence=f, version=v), old) for f, v in ((3, 1), (2, 5), (2, 4), (1, 9))]
+    >>> [is_plan_newer(msgspec.structs.replace(old, fence=f, version=v), old) for f, v in ((3, 1), (2, 5), (2, 4), (1, 9))]
     [True, True, False, False]
     """
     return held is None or (new.fence, new.version) >= (held.fence, held.version)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from upswing.contracts.analysis import FailureAnalysis
 from upswing.contracts.model import ValidationResults
 
 Side = Literal["candidate", "current", "base"]
 """`base` is the fixed anchor: the model that all training begins from."""
 SIDES: tuple[Side, Side] = ("candidate", "current")
-Word = Literal["pass", "fail", "inconclusive"]
-Kind = Literal["benchmark", "safety", "regression"]
+VerdictStatus = Literal["pass", "fail", "inconclusive"]
+SuiteKind = Literal["benchmark", "safety", "regression"]
 """`benchmark` measures ability, `safety` harm, `regression` what once went wrong in production."""
 
 
@@ -30,14 +31,14 @@ class ToolCall(Struct, frozen=True):
     call_id: str = ""
 
 
-class Answer(Struct, frozen=True):
+class TaskAnswer(Struct, frozen=True):
     """What a model said."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
 
 
-class Case(Struct, frozen=True):
+class ProgramCase(Struct, frozen=True):
     """One thing to try with a program."""
 
     give: str
@@ -50,28 +51,28 @@ class Program(Struct, frozen=True):
     """Code that nobody vouches for, and what to try with it."""
 
     source: str
-    cases: tuple[Case, ...] = ()
+    cases: tuple[ProgramCase, ...] = ()
 
 
-class Gave(Struct, frozen=True):
+class CaseResult(Struct, frozen=True):
     """What a case gave: a value in JSON's types, or the error instead of one."""
 
     value: Any = None
     error: str | None = None
 
 
-class Ran(Struct, frozen=True):
+class ProgramRun(Struct, frozen=True):
     """How a program ran."""
 
     ended: Literal["done", "timeout", "killed"]
-    gave: tuple[Gave, ...] = ()
+    gave: tuple[CaseResult, ...] = ()
     """As far as it came, in the order of the cases."""
     broken: str | None = None
     """Why the program itself did not load."""
     output: str = ""
     """What it printed, cut off at the limit."""
     fences: tuple[str, ...] = ()
-    """What held it in; see `upswing.adapters.jail`."""
+    """What held it in; see `upswing.validate.sandbox`."""
 
 
 class Cell(Struct, frozen=True, omit_defaults=True):
@@ -86,7 +87,7 @@ class Cell(Struct, frozen=True, omit_defaults=True):
     sentence: str = ""
 
 
-class Recorded(Struct, frozen=True):
+class RecordedTask(Struct, frozen=True):
     """What a stored trajectory tells of how it came about."""
 
     model: str
@@ -100,9 +101,17 @@ class Recorded(Struct, frozen=True):
     """It was played to learn from or to explore, not as a user would."""
     learned: bool = False
     """A model was trained on an attempt at the same task."""
+    key_id: str = ""
+    """The key that it came with, where that may not speak for many users."""
+    gateway: bool = False
+    """A gateway recorded it."""
+    request: str = ""
+    """A hash of what was asked and shown; empty: nobody knows."""
+    from_world: bool = False
+    """A world says how it ended, as it does for agents of ours."""
 
 
-class Interval(Struct, frozen=True):
+class DifferenceInterval(Struct, frozen=True):
     """Candidate − current: the estimate and where it may well lie."""
 
     estimate: float | None
@@ -115,15 +124,15 @@ class SuiteReport(Struct, frozen=True):
     """One suite, both models."""
 
     name: str
-    kind: Kind
+    kind: SuiteKind
     counted: bool
     """Whether it counts toward the improvement."""
-    word: Word
+    verdict: VerdictStatus = field(name="word")
     sentence: str
     candidate: float | None
     """Mean score of the tasks that both have done; None when there is none."""
     current: float | None
-    difference: Interval | None
+    difference: DifferenceInterval | None
     done: int
     """Pairs of cells with two scores."""
     planned: int
@@ -137,7 +146,7 @@ class SuiteReport(Struct, frozen=True):
     """What the best constant answer would score."""
 
 
-class Fallen(Struct, frozen=True):
+class RegressedTask(Struct, frozen=True):
     """A task that the candidate does worse than the current model."""
 
     suite: str
@@ -153,14 +162,14 @@ class ValidationReport(Struct, frozen=True):
     run_id: str
     candidate: str
     current: str
-    word: Word
+    verdict: VerdictStatus = field(name="word")
     reasons: tuple[str, ...]
-    improvement: Interval | None
+    improvement: DifferenceInterval | None
     """Over the suites that the deployment names."""
-    safety: Interval | None
+    safety: DifferenceInterval | None
     """Over the tasks of all safety suites."""
     suites: tuple[SuiteReport, ...]
-    fallen: tuple[Fallen, ...]
+    fallen: tuple[RegressedTask, ...]
     """The worst first; not all of them."""
     results: ValidationResults
     started: datetime
@@ -178,10 +187,12 @@ class ValidationReport(Struct, frozen=True):
     """Answers to each of the user's own tasks at each look that was taken."""
     base: str | None = None
     """The model that `anchor` compares with; None where it is one of the two."""
-    anchor: Interval | None = None
+    anchor: DifferenceInterval | None = None
     """Candidate − base over the user's own tasks."""
-    abilities: Interval | None = None
+    abilities: DifferenceInterval | None = None
     """Over the tasks of all abilities that do not count toward the improvement."""
     temperature: float | None = None
     """Of the answers to the user's own tasks."""
     top_p: float | None = None
+    analysis: FailureAnalysis | None = None
+    """Of a failed one: what the tasks have in common that the candidate does worse."""

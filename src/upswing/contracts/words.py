@@ -3,10 +3,41 @@
 from __future__ import annotations
 
 STATUS = {
-    **dict.fromkeys(("completed", "complete", "success", "succeeded", "successful", "done", "solved", "passed", "true"), "completed"),
-    **dict.fromkeys(("partial", "partially_completed", "partial_success", "incomplete", "in_progress"), "partial"),
-    **dict.fromkeys(("failed", "failure", "fail", "error", "timeout", "timed_out", "aborted", "cancelled", "canceled", "abandoned", "false"), "failed"),
-}  # fmt: skip
+    **dict.fromkeys(
+        (
+            "completed",
+            "complete",
+            "success",
+            "succeeded",
+            "successful",
+            "done",
+            "solved",
+            "passed",
+            "true",
+        ),
+        "completed",
+    ),
+    **dict.fromkeys(
+        ("partial", "partially_completed", "partial_success", "incomplete", "in_progress"),
+        "partial",
+    ),
+    **dict.fromkeys(
+        (
+            "failed",
+            "failure",
+            "fail",
+            "error",
+            "timeout",
+            "timed_out",
+            "aborted",
+            "cancelled",
+            "canceled",
+            "abandoned",
+            "false",
+        ),
+        "failed",
+    ),
+}
 """The words agents use, and what they mean."""
 STATUSES = frozenset(STATUS) | {"unknown"}
 VERIFIERS = frozenset(

@@ -3,7 +3,7 @@
 | in a trajectory                                   | in the conversation                                    |
 |---------------------------------------------------|--------------------------------------------------------|
 | the instructions                                  | the system's message; nothing where they only repeat   |
-|                                                   | what the user asks first                               |
+|                                                   | what the user asks in the first turn                   |
 | an observation with `messages`                    | these, in their order                                  |
 | any other observation: a tool's result            | a tool's message, where a call waits for it            |
 | … a system's message                              | a system's message                                     |
@@ -28,7 +28,7 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 _ROLES = {"developer": "system", "function": "tool"}
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """A call of a tool."""
 
     name: str
@@ -36,106 +36,122 @@ class Call(NamedTuple):
     call_id: str = ""
 
 
-def heard(content: Any, kind: str = "user_message", waiting: Sequence[str] = ()) -> list[Message]:
-    """What an observation says; `waiting` are the ids of the calls whose results may be in it.
+def observation_messages(
+    content: Any, observation_type: str = "user_message", pending_call_ids: Sequence[str] = ()
+) -> list[Message]:
+    """What an observation says; `pending_call_ids` are the ids of the calls whose results may be in it.
 
-    >>> heard("It rains."), heard("12", "tool_result", ["call_1"])[0]["role"]
+    >>> observation_messages("It rains."), observation_messages("12", "tool_result", ["call_1"])[0]["role"]
     ([{'role': 'user', 'content': 'It rains.'}], 'tool')
-    >>> [each["role"] for each in heard({"messages": [{"role": "user"}, {"role": "assistant"}]})]
+    >>> [each["role"] for each in observation_messages({"messages": [{"role": "user"}, {"role": "assistant"}]})]
     ['user', 'assistant']
     """
     several = content.get("messages") if isinstance(content, Mapping) else None
     if isinstance(several, list) and several and all(map(_is_message, several)):
-        return [_message(each, waiting) for each in several]
-    if kind == "tool_result" and waiting:
-        return [{"role": "tool", "tool_call_id": waiting[0], "content": text(content)}]
-    role = "system" if kind == "system_message" else "user"
-    return [{"role": role, "content": _content(content)}]
+        return [_normalise_message(each, pending_call_ids) for each in several]
+    if observation_type == "tool_result" and pending_call_ids:
+        return [{"role": "tool", "tool_call_id": pending_call_ids[0], "content": as_text(content)}]
+    role = "system" if observation_type == "system_message" else "user"
+    return [{"role": role, "content": _normalise_content(content)}]
 
 
-def opened(instructions: str, messages: list[Message]) -> list[Message]:
+def with_instructions(instructions: str, messages: list[Message]) -> list[Message]:
     """The first messages with the instructions before them, unless the user just says the same.
 
-    >>> opened("Add.", [{"role": "user", "content": "Add."}])
+    >>> with_instructions("Add.", [{"role": "user", "content": "Add."}])
     [{'role': 'user', 'content': 'Add.'}]
     """
-    asked = next((text(each["content"]) for each in messages if each["role"] == "user"), "")
-    if not instructions.strip() or instructions.strip() == asked.strip():
+    asked = {as_text(each["content"]).strip() for each in messages if each["role"] == "user"}
+    if not instructions.strip() or instructions.strip() in asked:
         return messages
     return [{"role": "system", "content": instructions}, *messages]
 
 
-def calls_of(action: Mapping[str, Any]) -> list[Call]:
+def recorded_calls(action: Mapping[str, Any]) -> list[RecordedCall]:
     """The calls of an action; several are recorded as one that holds them.
 
-    >>> calls_of({"tool_name": "add", "tool_args": {"a": 1}}), calls_of({"type": "response"})
-    ([Call(name='add', arguments={'a': 1}, call_id='')], [])
-    >>> [each.name for each in calls_of({"tool_name": "a+b", "tool_args": {"calls": [{"name": "a"}, {"name": "b"}]}})]
+    >>> recorded_calls({"tool_name": "add", "tool_args": {"a": 1}}), recorded_calls({"type": "response"})
+    ([RecordedCall(name='add', arguments={'a': 1}, call_id='')], [])
+    >>> [each.name for each in recorded_calls({"tool_name": "a+b", "tool_args": {"calls": [{"name": "a"}, {"name": "b"}]}})]
     ['a', 'b']
     """
-    name, told = action.get("tool_name"), action.get("tool_args")
+    name, arguments = action.get("tool_name"), action.get("tool_args")
     if not isinstance(name, str) or not name:
         return []
-    several = told.get("calls") if isinstance(told, Mapping) else None
+    several = arguments.get("calls") if isinstance(arguments, Mapping) else None
     if isinstance(several, list) and several and all(map(_is_call, several)):
-        return [Call(c["name"], c.get("args") or {}, str(c.get("id") or "")) for c in several]
-    return [Call(name, told if told is not None else {})]
+        return [
+            RecordedCall(c["name"], c.get("args") or {}, str(c.get("id") or "")) for c in several
+        ]
+    return [RecordedCall(name, arguments if arguments is not None else {})]
 
 
-def said(action: Mapping[str, Any], output: Any, turn_id: int) -> tuple[Message, tuple[str, ...]]:
+def action_message(
+    action: Mapping[str, Any], output: Any, turn_id: int
+) -> tuple[Message, tuple[str, ...]]:
     """What the agent did, and the ids of the calls that wait for a result."""
     raw = action.get("raw_response")
-    calls = calls_of(action) if action.get("type") == "tool_call" else []
+    calls = recorded_calls(action) if action.get("type") == "tool_call" else []
     if not calls:
-        return {"role": "assistant", "content": raw or text(output or "")}, ()
+        return {"role": "assistant", "content": raw or as_text(output or "")}, ()
     ids = tuple(
         call.call_id or (f"call_{turn_id}_{number}" if number else f"call_{turn_id}")
         for number, call in enumerate(calls)
     )
-    told = [
-        {"id": each, "type": "function", "function": {"name": call.name, "arguments": text(call.arguments)}}
+    tool_calls = [
+        {
+            "id": each,
+            "type": "function",
+            "function": {"name": call.name, "arguments": as_text(call.arguments)},
+        }
         for each, call in zip(ids, calls, strict=True)
-    ]  # fmt: skip
-    return {"role": "assistant", "content": None, "tool_calls": told}, ids
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": tool_calls}, ids
 
 
-def asked(
-    instructions: str, turns: Sequence[Mapping[str, Any]], at: int | None = None
+def conversation_before(
+    instructions: str, turns: Sequence[Mapping[str, Any]], turn_index: int | None = None
 ) -> list[Message]:
     """What was seen and done before the action of a turn, the last one by default."""
-    upto = len(turns) - 1 if at is None else at
+    upto = len(turns) - 1 if turn_index is None else turn_index
     messages: list[Message] = []
     waiting: tuple[str, ...] = ()
     for number, turn in enumerate(turns[: upto + 1]):
-        seen = heard(turn["observation"].get("content"), turn["observation"]["type"], waiting)
-        messages += seen if number else opened(instructions, seen)
+        seen = observation_messages(
+            turn["observation"].get("content"), turn["observation"]["type"], waiting
+        )
+        messages += seen if number else with_instructions(instructions, seen)
         if number < upto:
-            told, waiting = said(turn["action"], turn["result"].get("output"), turn["turn_id"])
+            told, waiting = action_message(
+                turn["action"], turn["result"].get("output"), turn["turn_id"]
+            )
             messages.append(told)
     return messages
 
 
-def alike(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> bool:
+def same_conversation(
+    first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]
+) -> bool:
     """Would a model read the same in both? Ids of calls may differ, and how their JSON is spaced."""
-    return _read(one) == _read(other)
+    return _comparable_form(first) == _comparable_form(second)
 
 
-def _read(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
+def _comparable_form(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     ids: dict[Any, int] = {}
-    told: list[Any] = []
+    forms: list[Any] = []
     for message in messages:
         calls = [
-            (ids.setdefault(call.get("id"), len(ids)), _function(call))
+            (ids.setdefault(call.get("id"), len(ids)), _parsed_function(call))
             for call in message.get("tool_calls") or ()
         ]
         answers = ids.get(message.get("tool_call_id"), -1)
         role = _ROLES.get(message.get("role", ""), message.get("role"))
-        content = text(message.get("content") or "")
-        told.append((role, content, calls, answers, message.get("name")))
-    return told
+        content = as_text(message.get("content") or "")
+        forms.append((role, content, calls, answers, message.get("name")))
+    return forms
 
 
-def _function(call: Mapping[str, Any]) -> Any:
+def _parsed_function(call: Mapping[str, Any]) -> Any:
     function = call.get("function") or {}
     arguments = function.get("arguments")
     with contextlib.suppress(msgspec.DecodeError, RecursionError):
@@ -143,15 +159,15 @@ def _function(call: Mapping[str, Any]) -> Any:
     return function.get("name"), arguments
 
 
-def is_whole(messages: Sequence[Message]) -> bool:
+def is_replayable(messages: Sequence[Message]) -> bool:
     """Can they be shown again? Not where a picture was kept as its hash."""
-    return not any(_hashed(each.get("content")) for each in messages)
+    return not any(_contains_hash(each.get("content")) for each in messages)
 
 
-def text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Words, or JSON of what is none; of parts, the words where there is nothing else.
 
-    >>> text("a"), text({"b": 1, "a": 2}), text([{"type": "text", "text": "c"}])
+    >>> as_text("a"), as_text({"b": 1, "a": 2}), as_text([{"type": "text", "text": "c"}])
     ('a', '{"a":2,"b":1}', 'c')
     """
     if isinstance(value, str):
@@ -171,27 +187,27 @@ def _is_call(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get("name"), str)
 
 
-def _message(told: Mapping[str, Any], waiting: Sequence[str]) -> Message:
-    role = _ROLES.get(told["role"], told["role"])
-    message: Message = {"role": role, "content": _content(told.get("content", ""))}
+def _normalise_message(recorded: Mapping[str, Any], pending_call_ids: Sequence[str]) -> Message:
+    role = _ROLES.get(recorded["role"], recorded["role"])
+    message: Message = {"role": role, "content": _normalise_content(recorded.get("content", ""))}
     for key in ("name", "tool_calls", "tool_call_id"):
-        if told.get(key):
-            message[key] = told[key]
-    if role == "tool" and len(waiting) == 1:
-        message["tool_call_id"] = waiting[0]  # a single call is recorded without its id
+        if recorded.get(key):
+            message[key] = recorded[key]
+    if role == "tool" and len(pending_call_ids) == 1:
+        message["tool_call_id"] = pending_call_ids[0]  # a single call is recorded without its id
     if role == "assistant" and message.get("tool_calls") and not message["content"]:
         message["content"] = None
     return message
 
 
-def _content(content: Any) -> Any:
+def _normalise_content(content: Any) -> Any:
     parts = content.get("parts") if isinstance(content, Mapping) else None
     if isinstance(parts, list) and all(isinstance(part, Mapping) for part in parts):
         return parts
-    return content if isinstance(content, str) else text(content)
+    return content if isinstance(content, str) else as_text(content)
 
 
-def _hashed(value: Any) -> bool:
+def _contains_hash(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return {"kind", "bytes", "sha256"} <= set(value) or any(map(_hashed, value.values()))
-    return isinstance(value, list) and any(map(_hashed, value))
+        return {"kind", "bytes", "sha256"} <= set(value) or any(map(_contains_hash, value.values()))
+    return isinstance(value, list) and any(map(_contains_hash, value))

@@ -19,12 +19,12 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
-CAP = 0.3
+MAX_DROPOUT = 0.3
 """The largest share that is left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept(Generic[K, T]):
+class DropoutResult(Generic[K, T]):
     """The groups that go on, their members in the order they came in."""
 
     groups: dict[K, tuple[T, ...]]
@@ -33,29 +33,29 @@ class Kept(Generic[K, T]):
     sentence: str
 
 
-def rate_of(have: int, wanted: int, cap: float = CAP) -> Fraction:
+def dropout_rate(available: int, wanted: int, cap: float = MAX_DROPOUT) -> Fraction:
     """The share to leave out.
 
-    >>> [float(rate_of(have, 1000)) for have in (800, 1000, 1250, 5000)]
+    >>> [float(dropout_rate(have, 1000)) for have in (800, 1000, 1250, 5000)]
     [0.0, 0.0, 0.2, 0.3]
     """
-    if have <= wanted:
+    if available <= wanted:
         return Fraction(0)
-    return min(Fraction(str(cap)), Fraction(have - wanted, have))
+    return min(Fraction(str(cap)), Fraction(available - wanted, available))
 
 
-def drop(
+def apply_dropout(
     groups: Mapping[K, Sequence[T]],
     wanted: int,
     seed: str | int,
-    cap: float = CAP,
+    cap: float = MAX_DROPOUT,
     *,
     minimum: int = 5,
     key: Callable[[T], str] = str,
-) -> Kept[K, T]:
+) -> DropoutResult[K, T]:
     """The groups without what dropout takes; `key` gives a member's id.
 
-    >>> kept = drop({"10:00": range(10), "11:00": range(6)}, wanted=4, seed=1)
+    >>> kept = apply_dropout({"10:00": range(10), "11:00": range(6)}, wanted=4, seed=1)
     >>> {name: len(members) for name, members in kept.groups.items()}
     {'10:00': 7, '11:00': 5}
     >>> kept.sentence
@@ -64,35 +64,37 @@ def drop(
     if not 0 <= cap <= 1:
         raise ValueError("the cap is a share between 0 and 1")
     have = sum(map(len, groups.values()))
-    rate = rate_of(have, wanted, cap)
+    rate = dropout_rate(have, wanted, cap)
     kept = {
-        name: _without(members, min(int(rate * len(members)), len(members) - minimum), seed, key)
+        name: _drop_members(
+            members, min(int(rate * len(members)), len(members) - minimum), seed, key
+        )
         for name, members in groups.items()
     }
     dropped = have - sum(map(len, kept.values()))
-    return Kept(kept, float(rate), dropped, _sentence(have, wanted, dropped, rate))
+    return DropoutResult(kept, float(rate), dropped, _dropout_sentence(have, wanted, dropped, rate))
 
 
-def _without(
-    members: Sequence[T], loss: int, seed: str | int, key: Callable[[T], str]
+def _drop_members(
+    members: Sequence[T], count: int, seed: str | int, key: Callable[[T], str]
 ) -> tuple[T, ...]:
-    if loss <= 0:
+    if count <= 0:
         return tuple(members)
-    places = sorted(range(len(members)), key=lambda i: (_lot(seed, key(members[i])), i))
-    gone = frozenset(places[:loss])
+    places = sorted(range(len(members)), key=lambda i: (_hash_rank(seed, key(members[i])), i))
+    gone = frozenset(places[:count])
     return tuple(each for place, each in enumerate(members) if place not in gone)
 
 
-def _lot(seed: str | int, name: str) -> bytes:
+def _hash_rank(seed: str | int, name: str) -> bytes:
     return sha256(f"dropout\0{seed}\0{name}".encode()).digest()
 
 
-def _sentence(have: int, wanted: int, dropped: int, rate: Fraction) -> str:
+def _dropout_sentence(available: int, wanted: int, dropped: int, rate: Fraction) -> str:
     if not rate:
-        return f"All {have} trajectories are used; {wanted} are wanted."
+        return f"All {available} trajectories are used; {wanted} are wanted."
     if not dropped:
-        return f"None of {have} left out: no group can lose one and still be compared fairly."
+        return f"None of {available} left out: no group can lose one and still be compared fairly."
     return (
-        f"{dropped} of {have} trajectories left out by dropout (a rate of {float(rate):.0%}), "
+        f"{dropped} of {available} trajectories left out by dropout (a rate of {float(rate):.0%}), "
         f"because {wanted} are wanted."
     ).replace("%", " %")

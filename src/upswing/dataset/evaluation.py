@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from upswing.contracts.steps import field
+from upswing.contracts.steps import first_present_field
 
 TRUE = frozenset({"true", "t", "1"})
 FALSE = frozenset({"false", "f", "0"})
@@ -34,7 +34,7 @@ def is_practice(metadata: Mapping[str, Any]) -> bool:
     >>> is_practice({"purpose": "curriculum"}), is_practice({"purpose": "work"}), is_practice({})
     (True, False, False)
     """
-    return _word(field(metadata, "purpose")) in PRACTICE
+    return _normalise_flag(first_present_field(metadata, "purpose")) in PRACTICE
 
 
 def is_evaluation(metadata: Mapping[str, Any]) -> bool:
@@ -48,11 +48,11 @@ def is_evaluation(metadata: Mapping[str, Any]) -> bool:
     row = metadata.get("row")
     flags = row if isinstance(row, Mapping) else {}
     return (
-        _word(field(metadata, "isEvaluation")) in TRUE
-        or _word(field(flags, "isEvaluation")) in TRUE
-        or _word(field(flags, "isTrainingData")) in FALSE
+        _normalise_flag(first_present_field(metadata, "isEvaluation")) in TRUE
+        or _normalise_flag(first_present_field(flags, "isEvaluation")) in TRUE
+        or _normalise_flag(first_present_field(flags, "isTrainingData")) in FALSE
     )
 
 
-def _word(flag: Any) -> str:
+def _normalise_flag(flag: Any) -> str:
     return str(flag).lower() if isinstance(flag, bool | int | str) else ""

@@ -7,38 +7,49 @@
 
 A task is `task_id`; a trajectory that names none, or whose recorder made one up, has a hash of its
 redacted first request instead. A scenario that is the task itself makes no continuous world. Many
-attempts at one task make several groups of at most 16, in the order of time.
+attempts at one task make several groups of at most 16, in the order of time. Where the keys of a group have no source
+of scores in common, those of each source are compared by themselves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from typing import Protocol, TypeVar, assert_never
 
+import msgspec
+
 from upswing.contracts.training import Algorithm
+from upswing.dataset.attempts import (
+    SUCCESS_SCORE,
+    ScoredAttempt,
+    TaskCounts,
+    count_comparable,
+    count_imitable,
+    count_tasks,
+)
 from upswing.dataset.scoring import (
     PRECEDENCE,
-    Evidence,
     GroupScores,
-    Source,
+    ScoreEvidence,
+    ScoreSource,
+    covers,
     group_scores,
     single_scores,
 )
-from upswing.dataset.teaching import SUCCESS, Lesson, Tasks, tasks_of, told_apart, worth_imitating
 
 MIN_AGENTS = 5
 MIN_ATTEMPTS = 4
-MOST = 16
+MAX_GROUP_SIZE = 16
 """Attempts of one group: as many as give a fair baseline; more of them make another group."""
 ENOUGH_GROUPS = 32
 """Groups with a difference in them that make comparing attempts worthwhile; with fewer, a batch is a
 handful of comparisons, and single attempts say more."""
 
 
-class Attempt(Evidence, Protocol):
+class GroupMember(ScoreEvidence, Protocol):
     """What grouping needs to know of a trajectory."""
 
     @property
@@ -47,6 +58,11 @@ class Attempt(Evidence, Protocol):
     def group(self) -> str: ...
     @property
     def continuous(self) -> bool: ...
+    @property
+    def key_id(self) -> str:
+        """The key that it came with, where that may not speak for many users."""
+        ...
+
     @property
     def order(self) -> float:
         """Rises with time."""
@@ -65,11 +81,11 @@ class Attempt(Evidence, Protocol):
         ...
 
 
-A = TypeVar("A", bound=Attempt)
+A = TypeVar("A", bound=GroupMember)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class AttemptGroup:
     """Attempts that are compared, and how."""
 
     key: str
@@ -105,7 +121,7 @@ def group_key(task: str, policy: str, window_id: str, scenario_id: str, *, conti
     )
 
 
-def gathered(
+def split_into_groups(
     attempts: Iterable[A], key: Callable[[A], str] = lambda each: each.group
 ) -> list[tuple[str, list[A]]]:
     """The attempts of each group, oldest first; large task groups in several parts of nearly equal size."""
@@ -113,12 +129,13 @@ def gathered(
     for each in attempts:
         found.setdefault(key(each), []).append(each)
     parts = []
-    for name, members in found.items():
+    apart = (part for name, members in found.items() for part in _apart_by_claims(name, members))
+    for name, members in apart:
         members.sort(key=lambda each: (each.order, each.trajectory_id))
         if members[0].continuous:
             parts.append((name, members))
             continue
-        count = ceil(len(members) / MOST)
+        count = ceil(len(members) / MAX_GROUP_SIZE)
         cuts = [round(part * len(members) / count) for part in range(count + 1)]
         parts += [
             (name if count == 1 else f"{name} #{part + 1}", members[cuts[part] : cuts[part + 1]])
@@ -127,21 +144,42 @@ def gathered(
     return parts
 
 
-def compared(
+def _apart_by_claims(name: str, members: list[A]) -> list[tuple[str, list[A]]]:
+    """The group as it is, or, where its keys have no source in common, the keys of each source by themselves.
+
+    Else a few attempts of one key with a claim of a better source would leave out all others'.
+    """
+    by_key: dict[str, list[A]] = {}
+    for each in members:
+        by_key.setdefault(each.key_id, []).append(each)
+    if len(by_key) < 2 or any(covers(members, source) for source in PRECEDENCE):
+        return [(name, members)]
+    by_source: dict[str, list[A]] = {}
+    for mine in by_key.values():
+        own = next((source for source in PRECEDENCE if covers(mine, source)), "")
+        by_source.setdefault(own, []).extend(mine)
+    first = max(by_source, key=lambda source: len(by_source[source]))
+    return [
+        (name if source == first else f"{name} ({source or 'mixed'})", some)
+        for source, some in by_source.items()
+    ]
+
+
+def compare_group(
     key: str,
-    members: Sequence[Attempt],
+    members: Sequence[GroupMember],
     *,
     min_agents: int = MIN_AGENTS,
     min_attempts: int = MIN_ATTEMPTS,
-    order: Sequence[Source] = PRECEDENCE,
-) -> Group:
+    precedence: Sequence[ScoreSource] = PRECEDENCE,
+) -> AttemptGroup:
     """One group: whether it is large enough, who scores it, whether anybody did better."""
     continuous = members[0].continuous
     agents = len({each.agent_id for each in members})
     least = min_agents if continuous else min_attempts
-    scored = group_scores(members, max(2, least), order)
+    scored = group_scores(members, max(2, least), precedence)
     answers = {each.answers for each in members}
-    return Group(
+    return AttemptGroup(
         key=key,
         size=len(members),
         agents=agents,
@@ -151,8 +189,7 @@ def compared(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Learnable:
+class Learnable(msgspec.Struct, frozen=True):
     """What there is to learn from, counted."""
 
     trajectories: int = 0
@@ -166,8 +203,8 @@ class Learnable:
     """Large enough, but nobody says how well they went."""
     identical: int = 0
     """Groups of two or more that are flat because everybody did exactly the same."""
-    told: int = 0
-    """Trajectories whose outcome somebody states, one by one, by the one source of their domain."""
+    with_outcome: int = msgspec.field(default=0, name="told")
+    """Trajectories whose outcome somebody states, one by one."""
     varied: bool = False
     """Whether those outcomes differ within a domain."""
     thumbs_up: int = 0
@@ -182,9 +219,9 @@ class Learnable:
     """Groups of two attempts or more in which one did better: what dpo learns from."""
     good: int = 0
     """Of those that are told, the successes."""
-    tasks: Tasks = field(default_factory=Tasks)
+    tasks: TaskCounts = msgspec.field(default_factory=TaskCounts)
 
-    def teaches(self, algorithm: Algorithm) -> int:
+    def usable_by(self, algorithm: Algorithm) -> int:
         """How much this algorithm has to learn from: groups where it compares them, else attempts.
 
         For kto these are the attempts of the rarer kind, good or bad.
@@ -199,72 +236,78 @@ class Learnable:
             case "rft" | "sft":
                 return self.imitable
             case "ppo":
-                return self.told if self.varied else 0
+                return self.with_outcome if self.varied else 0
             case "kto":
                 thumbs = min(self.thumbs_up, self.thumbs_down)
-                return max(thumbs, min(self.good, self.told - self.good))
+                return max(thumbs, min(self.good, self.with_outcome - self.good))
         assert_never(algorithm)
 
     def reasons(self) -> list[str]:
         """What becomes of that which teaches nothing, and what to do about it."""
         found = []
-        if self.told and self.good == self.told:
-            found.append(f"everything is solved already: all {self.told} outcomes are successes")
-        if self.told and not self.good:
-            found.append(f"nothing was solved: all {self.told} outcomes are failures; {_EASIER}")
+        if self.with_outcome and self.good == self.with_outcome:
+            found.append(
+                f"everything is solved already: all {self.with_outcome} outcomes are successes"
+            )
+        if self.with_outcome and not self.good:
+            found.append(
+                f"nothing was solved: all {self.with_outcome} outcomes are failures; {_NOTHING_SOLVED_HINT}"
+            )
         if self.flat > self.identical:
-            found.append(f"{counted(self.flat - self.identical)} flat: all attempts went alike")
+            found.append(f"{groups_text(self.flat - self.identical)} flat: all attempts went alike")
         if self.identical:
-            found.append(f"{counted(self.identical)} with {SAME_ANSWERS}")
+            found.append(f"{groups_text(self.identical)} with {IDENTICAL_ANSWERS_HINT}")
         if self.unscored:
-            found.append(f"{counted(self.unscored)} of which nobody says how well they went")
-        elif self.told < self.trajectories:
-            found.append(f"of {self.trajectories - self.told} nobody says how well they went")
+            found.append(f"{groups_text(self.unscored)} of which nobody says how well they went")
+        elif self.with_outcome < self.trajectories:
+            found.append(
+                f"of {self.trajectories - self.with_outcome} nobody says how well they went"
+            )
         return found
 
 
-SAME_ANSWERS = (
+IDENTICAL_ANSWERS_HINT = (
     "the same answer again and again: are agents asking at temperature 0? Ask at 1, or let "
     "`explore` in [gateway] try others"
 )
-_EASIER = "take easier tasks, or show what would have been right"
+_NOTHING_SOLVED_HINT = "take easier tasks, or show what would have been right"
 
 
-def counted(groups: int) -> str:
+def groups_text(groups: int) -> str:
     return f"{groups} group" if groups == 1 else f"{groups} groups"
 
 
-def learnable(
-    attempts: Sequence[Attempt],
+def count_learnable(
+    attempts: Sequence[GroupMember],
     *,
     min_agents: int = MIN_AGENTS,
     min_attempts: int = MIN_ATTEMPTS,
-    own: Collection[str] | None = None,
-    shown: Collection[str] = (),
+    own_policies: Collection[str] | None = None,
+    demonstrated_ids: Collection[str] = (),
     self_reported: bool = False,
 ) -> Learnable:
-    """What these attempts can teach the policies that are `own`; None: all are.
+    """What these attempts can teach the policies that are `own_policies`; None: all are.
 
-    `shown` are trajectories for which somebody showed what would have been right; `self_reported`
+    `demonstrated_ids` are trajectories for which somebody showed what would have been right; `self_reported`
     says whether a success by the agent's own word is imitated too.
 
     Readiness, the trigger, `upswing windows check`, the dry run and the job all ask this.
     """
     groups = [
-        compared(key, members, min_agents=min_agents, min_attempts=min_attempts)
-        for key, members in gathered(attempts)
+        compare_group(key, members, min_agents=min_agents, min_attempts=min_attempts)
+        for key, members in split_into_groups(attempts)
     ]
     enough = [group for group in groups if group.enough]
     twos = [
         group
-        for key, members in gathered(attempts)
-        if (group := compared(key, members, min_agents=2, min_attempts=2)).enough
+        for key, members in split_into_groups(attempts)
+        if (group := compare_group(key, members, min_agents=2, min_attempts=2)).enough
     ]
-    said = singles(attempts)
-    scores = [each.score for some in said for each in some]
+    by_domain = scored_singles(attempts)
+    scores = [each.score for some in by_domain for each in some]
     thumbs = [each.feedback for each in attempts if each.feedback is not None]
-    sure = singles(attempts, PRECEDENCE if self_reported else CONFIRMED)
-    right = frozenset(shown)
+    sure = scored_singles(attempts, PRECEDENCE if self_reported else CONFIRMED)
+    right = frozenset(demonstrated_ids)
     return Learnable(
         trajectories=len(attempts),
         groups=len(enough),
@@ -274,52 +317,54 @@ def learnable(
         identical=sum(
             group.identical and group.scored is not None and group.scored.flat for group in twos
         ),
-        told=len(scores),
-        varied=any(len({each.score for each in some}) > 1 for some in said),
+        with_outcome=len(scores),
+        varied=any(len({each.score for each in some}) > 1 for some in by_domain),
         thumbs_up=sum(value >= 0.5 for value in thumbs),
         thumbs_down=sum(value < 0.5 for value in thumbs),
         successes=sum(each.success for some in sure for each in some),
-        singles=sum(map(told_apart, said)),
-        imitable=sum(worth_imitating(some, own, right) for some in sure)
+        singles=sum(map(count_comparable, by_domain)),
+        imitable=sum(count_imitable(some, own_policies, right) for some in sure)
         + sum(each.trajectory_id in right for each in attempts),
         pairs=sum(group.usable for group in twos),
-        good=sum(score >= SUCCESS for score in scores),
-        tasks=tasks_of(each for some in said for each in some),
+        good=sum(score >= SUCCESS_SCORE for score in scores),
+        tasks=count_tasks(each for some in by_domain for each in some),
     )
 
 
-CONFIRMED = (Source.VERIFIED, Source.JUDGE, Source.FEEDBACK)
+CONFIRMED = (ScoreSource.VERIFIED, ScoreSource.JUDGE, ScoreSource.FEEDBACK)
 """Sources whose success is more than the agent's own word."""
 
 
-def singles(
-    attempts: Sequence[Attempt], order: Sequence[Source] = PRECEDENCE
-) -> list[list[Lesson]]:
-    """What is stated of single trajectories, by domain, as far as it is of the domain's one source."""
-    by_domain: dict[str, list[Attempt]] = {}
+def scored_singles(
+    attempts: Sequence[GroupMember], precedence: Sequence[ScoreSource] = PRECEDENCE
+) -> list[list[ScoredAttempt]]:
+    """What is stated of single trajectories, by domain."""
+    by_domain: dict[str, list[GroupMember]] = {}
     for each in attempts:
-        if stated(each, order) is not None:
-            by_domain.setdefault(each.domain, []).append(each)
-    return [_lessons(members, order) for members in by_domain.values()]
+        by_domain.setdefault(each.domain, []).append(each)
+    return [_score_attempts(members, precedence) for members in by_domain.values()]
 
 
-def _lessons(members: Sequence[Attempt], order: Sequence[Source]) -> list[Lesson]:
-    found = single_scores(members, order)
-    scores = {} if found is None else found.scores
+def _score_attempts(
+    members: Sequence[GroupMember], precedence: Sequence[ScoreSource]
+) -> list[ScoredAttempt]:
+    scores = single_scores(members, precedence)
     return [
-        Lesson(each.trajectory_id, each.group, each.domain, each.task_id or each.group, each.model, scores[each.trajectory_id])
+        ScoredAttempt(
+            each.trajectory_id,
+            each.group,
+            each.domain,
+            each.task_id or each.group,
+            each.model,
+            scores[each.trajectory_id].score,
+            scores[each.trajectory_id].scale,
+        )
         for each in members
         if each.trajectory_id in scores
-    ]  # fmt: skip
+    ]
 
 
-def stated(each: Evidence, order: Sequence[Source] = PRECEDENCE) -> float | None:
-    """What is said of a single trajectory, by the best source that says anything."""
-    found = group_scores([each], 1, order)
-    return None if found is None else next(iter(found.scores.values()), None)
-
-
-def sources_of(groups: Iterable[Group]) -> dict[str, int]:
+def count_sources(groups: Iterable[AttemptGroup]) -> dict[str, int]:
     """How many groups each source scores."""
     counts = Counter(str(group.scored.source) for group in groups if group.scored is not None)
     return dict(sorted(counts.items()))

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from upswing.contracts.steps import number, tree
-from upswing.redact.messages import are_tokens
+from upswing.contracts.steps import finite_number_or_none, object_or_wrapped
+from upswing.redact.messages import is_token_list
 
 
 class SampleTurn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,7 +45,7 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     instructions: str
     turns: list[SampleTurn]
     reward: float
-    """The score in its group, from 0 to 1, by the group's one source."""
+    """The score from 0 to 1: in a group by its one source, else by the best one that says anything of it."""
     raw_total: float
     window_id: str
     scenario_id: str
@@ -67,9 +67,11 @@ class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
     """At which it was sampled, where that was recorded; 0 means greedily."""
     tools: list[dict[str, Any]] | None = None
     """Those the model could call, as OpenAI has them; where only names were recorded, only those."""
+    score_scale: str = ""
+    """Whose score the reward of a single attempt is; those of another scale say nothing about it."""
 
 
-def sample_of(
+def build_sample(
     body: Mapping[str, Any],
     *,
     reward: float,
@@ -80,11 +82,12 @@ def sample_of(
     revision: int = 0,
     held_out: bool = False,
     group: str = "",
+    score_scale: str = "",
 ) -> Sample:
     """The sample of a stored trajectory."""
-    metadata = tree(body["metadata"])
-    tokens = _tokens(metadata.get("tokens"))
-    turns = [_turn(turn, tokens.get(turn["turn_id"], {})) for turn in body["turns"]]
+    metadata = object_or_wrapped(body["metadata"])
+    tokens = _tokens_by_turn(metadata.get("tokens"))
+    turns = [_build_turn(turn, tokens.get(turn["turn_id"], {})) for turn in body["turns"]]
     return Sample(
         trajectory_id=body["trajectory_id"],
         agent_id=body["agent_id"],
@@ -100,14 +103,15 @@ def sample_of(
         domain=domain,
         revision=revision,
         held_out=held_out,
-        turn_rewards=_turn_rewards(metadata.get("step_rewards"), len(turns)),
+        turn_rewards=_parse_turn_rewards(metadata.get("step_rewards"), len(turns)),
         group=group,
-        temperature=_temperature(metadata.get("temperature")),
-        tools=_tools(metadata.get("tools"), body["turns"]),
+        temperature=_parse_temperature(metadata.get("temperature")),
+        tools=_offered_tools(metadata.get("tools"), body["turns"]),
+        score_scale=score_scale,
     )
 
 
-def shown(sample: Sample, answer: str) -> Sample:
+def with_demonstration(sample: Sample, answer: str) -> Sample:
     """The same situation with the answer that would have been right; nobody recorded its tokens.
 
     The words of earlier turns are kept as what was read, and only the answer is to be learned.
@@ -130,10 +134,10 @@ def shown(sample: Sample, answer: str) -> Sample:
     )
 
 
-def _turn(turn: Mapping[str, Any], tokens: Mapping[str, Any]) -> SampleTurn:
+def _build_turn(turn: Mapping[str, Any], tokens: Mapping[str, Any]) -> SampleTurn:
     return SampleTurn(
         observation=turn["observation"]["content"],
-        action={key: value for key, value in turn["action"].items() if key in _ACTION},
+        action={key: value for key, value in turn["action"].items() if key in _ACTION_FIELDS},
         success=turn["result"]["success"],
         output=turn["result"].get("output"),
         thoughts=turn.get("thought_process") or [],
@@ -145,76 +149,82 @@ def _turn(turn: Mapping[str, Any], tokens: Mapping[str, Any]) -> SampleTurn:
     )
 
 
-_MOST_TOKENS = 2**31
+_MAX_TOKEN_ID = 2**31
 """No vocabulary has as many."""
-_ACTION = ("type", "tool_name", "tool_args", "raw_response")
+_ACTION_FIELDS = ("type", "tool_name", "tool_args", "raw_response")
 
 
-def _tokens(told: object) -> dict[int, dict[str, Any]]:
+def _tokens_by_turn(recorded: object) -> dict[int, dict[str, Any]]:
     """Token ids and logprobs by turn, where they are numbers that can be used.
 
-    >>> _tokens([{"turn_id": 1, "ids": [5, 7], "logprobs": [-0.5, 0]}, {"turn_id": 2, "ids": ["x"]}])
+    >>> _tokens_by_turn([{"turn_id": 1, "ids": [5, 7], "logprobs": [-0.5, 0]}, {"turn_id": 2, "ids": ["x"]}])
     {}
-    >>> _tokens([{"turn_id": 1, "ids": [5, 7], "logprobs": [-0.5, 0]}, {"turn_id": 2, "ids": [1.5]}])
+    >>> _tokens_by_turn([{"turn_id": 1, "ids": [5, 7], "logprobs": [-0.5, 0]}, {"turn_id": 2, "ids": [1.5]}])
     {1: {'ids': [5, 7], 'logprobs': [-0.5, 0.0]}}
     """
-    if not isinstance(told, list) or not are_tokens(told):
+    if not isinstance(recorded, list) or not is_token_list(recorded):
         return {}
     return {
         part["turn_id"]: {
             "ids": part["ids"],
             "logprobs": [float(n) for n in part["logprobs"]] if "logprobs" in part else None,
         }
-        for part in told
+        for part in recorded
         if "ids" in part
-        and all(type(n) is int and 0 <= n < _MOST_TOKENS for n in part["ids"])
-        and all(number(n) is not None for n in part.get("logprobs", []))
+        and all(type(n) is int and 0 <= n < _MAX_TOKEN_ID for n in part["ids"])
+        and all(finite_number_or_none(n) is not None for n in part.get("logprobs", []))
     }
 
 
-def bare_tool(name: str) -> dict[str, Any]:
+def tool_stub(name: str) -> dict[str, Any]:
     """A tool of which only the name is known."""
     schema = {"type": "object", "properties": {}}
     return {"type": "function", "function": {"name": name, "description": "", "parameters": schema}}
 
 
-def _tools(told: object, turns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+def _offered_tools(
+    recorded: object, turns: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]] | None:
     """The schemas of a record, else the names that the first turn had at hand.
 
-    >>> _tools([{"type": "function", "function": {"name": "add"}}], [])
+    >>> _offered_tools([{"type": "function", "function": {"name": "add"}}], [])
     [{'type': 'function', 'function': {'name': 'add'}}]
     >>> at_hand = [{"observation": {"context": {"available_tools": ["add"]}}}]
-    >>> [tool["function"]["name"] for tool in _tools("x", at_hand)], _tools(None, [])
+    >>> [tool["function"]["name"] for tool in _offered_tools("x", at_hand)], _offered_tools(None, [])
     (['add'], None)
     """
-    if isinstance(told, list) and told and all(isinstance(each, dict) for each in told):
-        return told
+    if isinstance(recorded, list) and recorded and all(isinstance(each, dict) for each in recorded):
+        return recorded
     context = turns[0]["observation"].get("context") if turns else None
     names = context.get("available_tools") if isinstance(context, Mapping) else None
-    return [bare_tool(str(name)) for name in names] if isinstance(names, list) and names else None
+    return [tool_stub(str(name)) for name in names] if isinstance(names, list) and names else None
 
 
-def _temperature(told: object) -> float | None:
+def _parse_temperature(recorded: object) -> float | None:
     """The temperature of a record, where it is one.
 
-    >>> _temperature(0.7), _temperature(-1), _temperature("hot"), _temperature(None)
+    >>> _parse_temperature(0.7), _parse_temperature(-1), _parse_temperature("hot"), _parse_temperature(None)
     (0.7, None, None, None)
     """
-    found = number(told)
+    found = finite_number_or_none(recorded)
     return float(found) if found is not None and 0 <= found <= 2 else None
 
 
-def _turn_rewards(told: object, turns: int) -> list[float] | None:
+def _parse_turn_rewards(recorded: object, turn_count: int) -> list[float] | None:
     """What each turn earned, or None when that is not told turn by turn.
 
-    >>> _turn_rewards([0.5, None], 2), _turn_rewards([0.5], 2), _turn_rewards([None, None], 2)
+    >>> _parse_turn_rewards([0.5, None], 2), _parse_turn_rewards([0.5], 2), _parse_turn_rewards([None, None], 2)
     ([0.5, 0.0], None, None)
     """
-    if not isinstance(told, Sequence) or isinstance(told, str) or len(told) != turns:
+    if (
+        not isinstance(recorded, Sequence)
+        or isinstance(recorded, str)
+        or len(recorded) != turn_count
+    ):
         return None
-    rewards = [number(reward) for reward in told]
+    rewards = [finite_number_or_none(reward) for reward in recorded]
     readable = all(
-        each is None or reward is not None for each, reward in zip(told, rewards, strict=True)
+        each is None or reward is not None for each, reward in zip(recorded, rewards, strict=True)
     )
     if not readable or all(reward is None for reward in rewards):
         return None

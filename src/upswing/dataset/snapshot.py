@@ -17,12 +17,12 @@ import msgspec
 
 from upswing.contracts import canonical
 from upswing.contracts.typed import from_json
+from upswing.dataset.filtering import SelectionSpec, TrajectoryCandidate
 from upswing.dataset.select import Selection
-from upswing.dataset.sift import Candidate, Wish
 from upswing.errors import Reason, Rejected
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True):
+class SnapshotEntry(msgspec.Struct, frozen=True, array_like=True):
     """One trajectory of the data set."""
 
     trajectory_id: str
@@ -44,7 +44,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     filter: dict[str, Any]
     """As the request gave it."""
     balance: dict[str, Any]
-    entries: list[Entry]
+    entries: list[SnapshotEntry]
     """In the order in which training gets them."""
     domains: dict[str, int]
     groups: dict[str, int]
@@ -78,12 +78,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
         return [(each.trajectory_id, each.revision) for each in self.entries if not each.held_out]
 
 
-def snapshot_of(
+def build_snapshot(
     selection: Selection,
-    wish: Wish,
+    spec: SelectionSpec,
     *,
     source: str,
-    given_filter: Mapping[str, Any],
+    requested_filter: Mapping[str, Any],
     left_out: Mapping[str, int],
     notes: Sequence[str],
     made: datetime,
@@ -93,30 +93,30 @@ def snapshot_of(
     trained = [member for member in members if not selection.is_held_out(member)]
     tasks = {member.task for member in members}
     ended = [member.ended for member in members]
-    return sealed(
+    return with_digest(
         Snapshot(
             source=source,
-            algorithm=wish.algorithm,
-            sample_size=wish.sample_size,
-            seed=wish.seed,
-            holdout=wish.holdout,
-            min_agents=wish.min_agents,
-            filter=dict(given_filter),
-            balance=_balance(wish),
+            algorithm=spec.algorithm,
+            sample_size=spec.sample_size,
+            seed=spec.seed,
+            holdout=spec.holdout,
+            min_agents=spec.min_agents,
+            filter=dict(requested_filter),
+            balance=_balance_summary(spec),
             entries=[
-                Entry(member.trajectory_id, member.revision, selection.is_held_out(member))
+                SnapshotEntry(member.trajectory_id, member.revision, selection.is_held_out(member))
                 for member in members
             ],
-            domains=_counts(member.domain for member in members),
-            groups=_counts(selection.groups.values()),
+            domains=_count_names(member.domain for member in members),
+            groups=_count_names(selection.groups.values()),
             trained_groups=len({selection.groups[each.trajectory_id] for each in trained}),
             tasks=len(tasks),
             held_out_tasks=len(tasks & selection.held_out),
-            left_out=_sum(selection.left_out, left_out),
-            policies=_counts(member.model for member in trained),
-            off_policy=round(_off_policy(trained, wish), 6),
+            left_out=_merge_counts(selection.left_out, left_out),
+            policies=_count_names(member.model for member in trained),
+            off_policy=round(_off_policy_share(trained, spec), 6),
             sources=dict(selection.sources),
-            reused=round(_reused(trained), 6),
+            reused=round(_reused_share(trained), 6),
             earliest=min(ended, default=None),
             latest=max(ended, default=None),
             notes=[*notes, *selection.notes, selection.split],
@@ -125,7 +125,7 @@ def snapshot_of(
     )
 
 
-def sealed(snapshot: Snapshot) -> Snapshot:
+def with_digest(snapshot: Snapshot) -> Snapshot:
     """The snapshot with the hash of its content."""
     return msgspec.structs.replace(snapshot, sha256=digest(snapshot))
 
@@ -156,27 +156,27 @@ def read_snapshot(raw: bytes) -> Snapshot:
     return snapshot
 
 
-def _balance(wish: Wish) -> dict[str, Any]:
-    if wish.balance.shares is not None:
-        return {"domain_shares": dict(wish.balance.shares)}
-    return {"balance": "even"} if wish.balance.even else {}
+def _balance_summary(spec: SelectionSpec) -> dict[str, Any]:
+    if spec.balance.shares is not None:
+        return {"domain_shares": dict(spec.balance.shares)}
+    return {"balance": "even"} if spec.balance.even else {}
 
 
-def _off_policy(trained: Sequence[Candidate], wish: Wish) -> float:
-    if not trained or not wish.ages:
+def _off_policy_share(trained: Sequence[TrajectoryCandidate], spec: SelectionSpec) -> float:
+    if not trained or not spec.policy_ages:
         return 0.0
-    return sum(wish.ages.get(member.model) != 0 for member in trained) / len(trained)
+    return sum(spec.policy_ages.get(member.model) != 0 for member in trained) / len(trained)
 
 
-def _reused(trained: Sequence[Candidate]) -> float:
+def _reused_share(trained: Sequence[TrajectoryCandidate]) -> float:
     return sum(member.seen for member in trained) / len(trained) if trained else 0.0
 
 
-def _counts(names: Any) -> dict[str, int]:
+def _count_names(names: Any) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _sum(*counts: Mapping[Any, int]) -> dict[str, int]:
+def _merge_counts(*counts: Mapping[Any, int]) -> dict[str, int]:
     total: Counter[str] = Counter()
     for each in counts:
         total.update({str(reason): count for reason, count in each.items()})

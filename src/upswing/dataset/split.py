@@ -23,17 +23,17 @@ from hashlib import sha256
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class HoldoutSplit:
     """The tasks that are held out, and why these."""
 
     held_out: frozenset[str]
     sentence: str
 
 
-def lot(purpose: str, seed: int, name: str) -> float:
+def deterministic_draw(purpose: str, seed: int, name: str) -> float:
     """A number in [0, 1) that chance gave to this name, the same for the same seed.
 
-    >>> lot("split", 1, "task-1") == lot("split", 1, "task-1") != lot("split", 2, "task-1")
+    >>> deterministic_draw("split", 1, "task-1") == deterministic_draw("split", 1, "task-1") != deterministic_draw("split", 2, "task-1")
     True
     """
     digest = sha256(f"{purpose}\0{seed}\0{name}".encode()).digest()
@@ -46,52 +46,56 @@ def is_held_out(task: str, share: float) -> bool:
     >>> [task for task in map(str, range(30)) if is_held_out(task, 0.1)]
     ['8', '11']
     """
-    return lot("split", 0, task) < share
+    return deterministic_draw("split", 0, task) < share
 
 
-def hold_out(
-    units: Iterable[Collection[str]], share: float, teaching: Collection[str] | None = None
-) -> Split:
+def split_held_out(
+    units: Iterable[Collection[str]], share: float, useful_tasks: Collection[str] | None = None
+) -> HoldoutSplit:
     """Divide the tasks; each unit names the tasks that have to stay together.
 
-    `teaching` are the tasks that something can be learned from (None: all): some of them are left.
+    `useful_tasks` are the tasks that something can be learned from (None: all): some of them are left.
 
-    >>> hold_out([["a"], ["b"]], 0.0).sentence, hold_out([["a"]], 0.5).sentence
+    >>> split_held_out([["a"], ["b"]], 0.0).sentence, split_held_out([["a"]], 0.5).sentence
     ('Nothing is held out, as asked.', 'Nothing is held out: nothing would be left to train on.')
-    >>> hold_out([[str(n)] for n in range(30)], 0.1).sentence
+    >>> split_held_out([[str(n)] for n in range(30)], 0.1).sentence
     '2 of 30 tasks are held out.'
     """
-    together = _together(units)
+    together = _linked_tasks(units)
     count = len(together)
     tasks = sum(map(len, together))
     if not share > 0:
-        return Split(frozenset(), "Nothing is held out, as asked.")
+        return HoldoutSplit(frozenset(), "Nothing is held out, as asked.")
     if count < 2 or share >= 1:
-        return Split(frozenset(), f"Nothing is held out: {_nothing_left(count, tasks)}")
+        return HoldoutSplit(
+            frozenset(), f"Nothing is held out: {_nothing_left_reason(count, tasks)}"
+        )
     below = [names for names in together if is_held_out(names[0], share)]
     some = (
         frozenset(task for names in together for task in names)
-        if teaching is None
-        else frozenset(teaching)
+        if useful_tasks is None
+        else frozenset(useful_tasks)
     )
     useful = [names for names in together if not some.isdisjoint(names)]
     if useful and all(names in below for names in useful):
-        below.remove(max(useful, key=lambda names: lot("split", 0, names[0])))
+        below.remove(max(useful, key=lambda names: deterministic_draw("split", 0, names[0])))
     held = frozenset(name for names in below for name in names)
     if not held:
-        return Split(held, f"Nothing is held out: chance holds out none of these {tasks} tasks.")
-    return Split(
+        return HoldoutSplit(
+            held, f"Nothing is held out: chance holds out none of these {tasks} tasks."
+        )
+    return HoldoutSplit(
         held, f"{len(held)} of {tasks} tasks {'is' if len(held) == 1 else 'are'} held out."
     )
 
 
-def _nothing_left(count: int, tasks: int) -> str:
+def _nothing_left_reason(count: int, tasks: int) -> str:
     if count == 1 and tasks > 1:
         return f"all {tasks} tasks meet in groups, so nothing would be left to train on."
     return "nothing would be left to train on."
 
 
-def _together(units: Iterable[Collection[str]]) -> list[list[str]]:
+def _linked_tasks(units: Iterable[Collection[str]]) -> list[list[str]]:
     """Tasks that share a unit, directly or through others; each list sorted."""
     parent: dict[str, str] = {}
 

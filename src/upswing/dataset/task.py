@@ -24,16 +24,16 @@ def short_id(name: str) -> str:
     return f"{name[: LONGEST - 33]}-{sha256(name.encode()).hexdigest()[:32]}"
 
 
-def task_of(body: Mapping[str, Any]) -> str:
+def task_key(body: Mapping[str, Any]) -> str:
     """The task that its client names; else a hash of what was asked for first.
 
     A recorder that knows no task calls it like the trajectory itself.
 
-    >>> task_of({"trajectory_id": "a", "task_context": {"task_id": "tax-7", "instructions": ""}})
+    >>> task_key({"trajectory_id": "a", "task_context": {"task_id": "tax-7", "instructions": ""}})
     'tax-7'
     >>> asked = {"task_context": {"task_id": "a", "instructions": "Add 1 and 2."},
     ...          "turns": [{"observation": {"content": "Add 1 and 2."}}]}
-    >>> task_of({"trajectory_id": "a", **asked})
+    >>> task_key({"trajectory_id": "a", **asked})
     'request-7f7d604f3d05488122b0ae5c9736f28f'
     """
     context = body["task_context"]
@@ -52,20 +52,26 @@ def is_continuous(body: Mapping[str, Any]) -> bool:
     [False, False, True]
     """
     metadata = body["metadata"]
-    scenario = _text(metadata.get("scenario_id"))
+    scenario = _text_or_empty(metadata.get("scenario_id"))
     if scenario:
         return scenario != str(body["task_context"]["task_id"])
-    return bool(_text(metadata.get("window_id")))
+    return bool(_text_or_empty(metadata.get("window_id")))
 
 
-def answers_of(body: Mapping[str, Any]) -> str:
+def actions_digest(body: Mapping[str, Any]) -> str:
     """A hash of all actions, so that attempts that are alike are seen to be."""
     return _digest([turn["action"] for turn in body["turns"]])
+
+
+def request_digest(body: Mapping[str, Any]) -> str:
+    """A hash of all that was asked and shown: a question under many names is one question."""
+    shown = [turn["observation"]["content"] for turn in body["turns"]]
+    return _digest([body["task_context"]["instructions"], shown])
 
 
 def _digest(part: Any) -> str:
     return sha256(canonical(part)).hexdigest()[:32]
 
 
-def _text(value: Any) -> str:
+def _text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""

@@ -14,19 +14,19 @@ NEAR = 6.0
 """Seconds to both sides that a moving mean looks at."""
 
 
-def plain(text: str) -> str:
+def printable_line(text: str) -> str:
     r"""One line of printable characters.
 
-    >>> plain("it\x1b[31m failed\nagain")
+    >>> printable_line("it\x1b[31m failed\nagain")
     'it [31m failed again'
     """
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def passed(seconds: float) -> str:
+def format_elapsed(seconds: float) -> str:
     """Time since the begin.
 
-    >>> passed(7.9), passed(83), passed(3723)
+    >>> format_elapsed(7.9), format_elapsed(83), format_elapsed(3723)
     ('0:07', '1:23', '1:02:03')
     """
     minutes, second = divmod(max(0, int(seconds)), 60)
@@ -34,13 +34,13 @@ def passed(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def short(text: str, width: int) -> str:
+def shorten_middle(text: str, width: int) -> str:
     """At most so wide; the middle goes first, for names differ at their ends.
 
-    >>> short("agent-zero-rl-v12", 12), short("tiny", 12)
+    >>> shorten_middle("agent-zero-rl-v12", 12), shorten_middle("tiny", 12)
     ('agent-…l-v12', 'tiny')
     """
-    text = plain(text)
+    text = printable_line(text)
     if cell_len(text) <= width:
         return text
     if width < 2:
@@ -51,32 +51,32 @@ def short(text: str, width: int) -> str:
     return f"{head}…{end}"
 
 
-def clipped(text: str, width: int) -> str:
+def clip_text(text: str, width: int) -> str:
     """At most so wide; the end goes first.
 
-    >>> clipped("Nothing is failing.", 12)
+    >>> clip_text("Nothing is failing.", 12)
     'Nothing is…'
     """
-    text = plain(text)
+    text = printable_line(text)
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""
 
 
-def progress(share: float, width: int) -> tuple[str, str]:
+def progress_bar(share: float, width: int) -> tuple[str, str]:
     """What is done and what is left.
 
-    >>> progress(0.5, 8), progress(float("nan"), 4)
+    >>> progress_bar(0.5, 8), progress_bar(float("nan"), 4)
     (('━━━━', '────'), ('', '────'))
     """
     done = round(min(1.0, max(0.0, share)) * width) if isfinite(share) else 0
     return "━" * done, "─" * (width - done)
 
 
-def stacked(shares: Sequence[float], width: int) -> list[int]:
+def stack_widths(shares: Sequence[float], width: int) -> list[int]:
     """How many of the cells each share gets; a share above zero gets one at least.
 
-    >>> stacked([90, 10], 20), stacked([99, 1, 0], 20), stacked([0, 0], 20)
+    >>> stack_widths([90, 10], 20), stack_widths([99, 1, 0], 20), stack_widths([0, 0], 20)
     ([18, 2], [19, 1, 0], [0, 0])
     """
     clean = [max(0.0, share) if isfinite(share) else 0.0 for share in shares]
@@ -94,28 +94,28 @@ def stacked(shares: Sequence[float], width: int) -> list[int]:
     return cells
 
 
-def trace(
+def draw_trace(
     points: Sequence[tuple[float, float]], end: float, size: tuple[int, int], top: float = 1.0
 ) -> list[str]:
     """Values over the time from 0 to `end`, `size` columns and rows; where nothing was, nothing is.
 
-    >>> trace([(2, 0.25), (4, 0.5), (8, 1.0)], 8, (8, 1))
+    >>> draw_trace([(2, 0.25), (4, 0.5), (8, 1.0)], 8, (8, 1))
     ['▂▂▄▄  ██']
-    >>> trace([(2, 0.25), (4, 1.0)], 4, (4, 2))
+    >>> draw_trace([(2, 0.25), (4, 1.0)], 4, (4, 2))
     ['  ██', '▄▄██']
     """
     width, height = size
-    columns = [_level(value, height, top) for value in _columns(points, end, width)]
+    columns = [_bar_level(value, height, top) for value in _column_means(points, end, width)]
     return [
         "".join(_BLOCKS[min(8, max(0, level - 8 * row))] for level in columns)
         for row in reversed(range(height))
     ]
 
 
-def calm(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+def moving_mean(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The same points, each the mean of those near it, so that one odd episode is no peak.
 
-    >>> calm([(2, 0.0), (4, 1.0), (60, 0.5)])
+    >>> moving_mean([(2, 0.0), (4, 1.0), (60, 0.5)])
     [(2, 0.5), (4, 0.5), (60, 0.5)]
     """
     known = [point for point in points if isfinite(point[0]) and isfinite(point[1])]
@@ -126,14 +126,16 @@ def calm(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return made
 
 
-def _level(value: float | None, height: int, top: float) -> int:
+def _bar_level(value: float | None, height: int, top: float) -> int:
     """In eighths of a cell; a zero is seen, too."""
     if value is None:
         return 0
     return max(1, round(min(1.0, max(0.0, value / top)) * 8 * height))
 
 
-def _columns(points: Sequence[tuple[float, float]], end: float, width: int) -> list[float | None]:
+def _column_means(
+    points: Sequence[tuple[float, float]], end: float, width: int
+) -> list[float | None]:
     """The mean of what is known in each column's time."""
     known: list[list[float]] = [[] for _ in range(width)]
     scale = width / end if end > 0 else 0.0
@@ -147,10 +149,10 @@ def _columns(points: Sequence[tuple[float, float]], end: float, width: int) -> l
     return [sum(each) / len(each) if each else None for each in known]
 
 
-def place(second: float, end: float, width: int) -> int:
+def column_at(second: float, end: float, width: int) -> int:
     """The column of a moment.
 
-    >>> place(0, 60, 10), place(30, 60, 10), place(60, 60, 10)
+    >>> column_at(0, 60, 10), column_at(30, 60, 10), column_at(60, 60, 10)
     (0, 5, 9)
     """
     return min(width - 1, max(0, int(second / end * width))) if end > 0 else 0

@@ -12,8 +12,8 @@ from statistics import fmean
 from msgspec import Struct
 
 from upswing.demo.summary import HeldOut
-from upswing.validate.compare import Difference, difference
-from upswing.worlds.errands import Played
+from upswing.validate.core.compare import Difference, bootstrap_difference
+from upswing.worlds.agent_episodes import EpisodeResult
 
 
 class Measured(Struct, frozen=True):
@@ -28,44 +28,48 @@ class Measured(Struct, frozen=True):
         return sum(self.scores.values()) / len(self.scores)
 
 
-def mean_scores(played: Iterable[Played]) -> dict[str, float]:
+def mean_scores(results: Iterable[EpisodeResult]) -> dict[str, float]:
     """Task → the mean score of its samples; what a fault spoiled says nothing.
 
-    >>> mean_scores([Played("m", "t", "a", score, False, False, 1) for score in (0.0, 1.0)])
+    >>> mean_scores([EpisodeResult("m", "t", "a", score, False, False, 1) for score in (0.0, 1.0)])
     {'t': 0.5}
     """
     scores: dict[str, list[float]] = {}
-    for each in played:
+    for each in results:
         if each.model and not each.fault:
             scores.setdefault(each.task_id, []).append(each.score)
     return {task: fmean(some) for task, some in scores.items()}
 
 
-def told(measured: Measured, seed: int) -> HeldOut:
+def held_out_interval(measured: Measured, seed: int) -> HeldOut:
     """The mean with its interval, which stays within the scores that there are.
 
-    >>> told(Measured("tiny", {"a": 0.0, "b": 1.0}), 0).mean
+    >>> held_out_interval(Measured("tiny", {"a": 0.0, "b": 1.0}), 0).mean
     0.5
     """
-    found = _against({}, measured.scores, seed)
+    found = _difference_of_scores({}, measured.scores, seed)
     return HeldOut(
         measured.model_id, found.estimate, max(0.0, found.lower), min(1.0, found.upper), found.tasks
     )
 
 
-def better(before: Measured, after: Measured, seed: int) -> Difference:
+def measured_improvement(before: Measured, after: Measured, seed: int) -> Difference:
     """After − before, on the tasks that both have done.
 
     >>> same = Measured("tiny", {f"t{i}": 0.5 for i in range(40)})
-    >>> better(same, same, 0).estimate
+    >>> measured_improvement(same, same, 0).estimate
     0.0
     """
-    return _against(before.scores, {k: v for k, v in after.scores.items() if k in before.scores}, seed)  # fmt: skip
+    return _difference_of_scores(
+        before.scores, {k: v for k, v in after.scores.items() if k in before.scores}, seed
+    )
 
 
-def _against(before: Mapping[str, float], after: Mapping[str, float], seed: int) -> Difference:
+def _difference_of_scores(
+    before: Mapping[str, float], after: Mapping[str, float], seed: int
+) -> Difference:
     pairs = {task: (score, before.get(task, 0.0)) for task, score in after.items()}
-    found = difference([pairs], seed)
+    found = bootstrap_difference([pairs], seed)
     if found is None:
         raise ValueError("no task was done by both, so there is nothing to compare")
     return found

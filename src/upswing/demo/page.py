@@ -46,38 +46,46 @@ class Html(str):
     __slots__ = ()
 
 
-def said(value: object) -> Html:
+def escape_html(value: object) -> Html:
     """Anything else is escaped.
 
-    >>> said("<b>"), said(Html("<b>"))
+    >>> escape_html("<b>"), escape_html(Html("<b>"))
     ('&lt;b&gt;', '<b>')
     """
     return value if isinstance(value, Html) else Html(escape(str(value)))
 
 
-def tag(name: str, *inside: object, kind: str = "") -> Html:
+def html_element(name: str, *inside: object, kind: str = "") -> Html:
     """An element; `kind` is its class.
 
-    >>> tag("p", "1 < 2 ", tag("b", "yes"), kind="faint")
+    >>> html_element("p", "1 < 2 ", html_element("b", "yes"), kind="faint")
     '<p class="faint">1 &lt; 2 <b>yes</b></p>'
     """
     marked = f' class="{escape(kind)}"' if kind else ""
-    return Html(f"<{name}{marked}>{''.join(map(said, inside))}</{name}>")
+    return Html(f"<{name}{marked}>{''.join(map(escape_html, inside))}</{name}>")
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
+def html_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> Html:
     """A table; a heading that begins with `#` is a column of numbers."""
     kinds = ["number" if head.startswith("#") else "" for head in heads]
-    top = [tag("th", head.lstrip("#"), kind=kind) for head, kind in zip(heads, kinds, strict=True)]
+    top = [
+        html_element("th", head.lstrip("#"), kind=kind)
+        for head, kind in zip(heads, kinds, strict=True)
+    ]
     body = [
-        tag("tr", *(tag("td", cell, kind=kind) for cell, kind in zip(row, kinds, strict=True)))
+        html_element(
+            "tr",
+            *(html_element("td", cell, kind=kind) for cell, kind in zip(row, kinds, strict=True)),
+        )
         for row in rows
     ]
-    inner = tag("table", tag("thead", tag("tr", *top)), tag("tbody", *body))
-    return tag("div", inner, kind="wide")
+    inner = html_element(
+        "table", html_element("thead", html_element("tr", *top)), html_element("tbody", *body)
+    )
+    return html_element("div", inner, kind="wide")
 
 
-def page(title: str, parts: Iterable[Html]) -> str:
+def html_page(title: str, parts: Iterable[Html]) -> str:
     """The whole file."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

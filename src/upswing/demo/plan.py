@@ -29,7 +29,7 @@ SPEED = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class DemoSizes:
     """How much of everything, for one model."""
 
     threshold: int
@@ -39,7 +39,7 @@ class Sizes:
     at_once: int
     round: int
     """Tasks that all agents do between two looks at the loop."""
-    patience: float
+    stage_seconds: float
     """Seconds of real time that a stage may take before the story goes on without it."""
     world: str = "desk"
     temperature: float = 0.0
@@ -52,12 +52,12 @@ class Sizes:
 
 
 SIZES = {
-    "tiny": Sizes(1152, 8, 176, 8, 6, 240.0),
-    "smollm2": Sizes(480, 6, 48, 6, 4, 900.0, "workshop", 1.0, 3, slow=True),
+    "tiny": DemoSizes(1152, 8, 176, 8, 6, 240.0),
+    "smollm2": DemoSizes(480, 6, 48, 6, 4, 900.0, "workshop", 1.0, 3, slow=True),
 }
 
 
-class Plan(Struct, frozen=True):
+class DemoPlan(Struct, frozen=True):
     """One run of the demo; kept in the data directory, so that the next start goes on with it."""
 
     model: str = "tiny"
@@ -65,11 +65,11 @@ class Plan(Struct, frozen=True):
     seed: int = 0
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> DemoSizes:
         return SIZES[self.model]
 
 
-def plan_of(folder: Path, model: str | None, seed: int | None) -> Plan:
+def load_plan(folder: Path, model: str | None, seed: int | None) -> DemoPlan:
     """The plan of this data directory, made if there is none; `Misuse` when another one lies there."""
     path = folder / "demo" / "plan.json"
     if not path.exists():
@@ -78,10 +78,10 @@ def plan_of(folder: Path, model: str | None, seed: int | None) -> Plan:
                 f"{folder} holds a loop of your own, and the demo would write into it: "
                 "give the demo another --data."
             )
-        name = _known(model or "tiny")
-        return Plan(name, SIZES[name].world, seed or 0)
+        name = _known_model(model or "tiny")
+        return DemoPlan(name, SIZES[name].world, seed or 0)
     try:
-        plan = from_json(path.read_bytes(), Plan)
+        plan = from_json(path.read_bytes(), DemoPlan)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Misuse(f"{path} cannot be read ({error}): take another --data.") from None
     for name, wanted, there in (("--model", model, plan.model), ("--seed", seed, plan.seed)):
@@ -93,7 +93,7 @@ def plan_of(folder: Path, model: str | None, seed: int | None) -> Plan:
     return plan
 
 
-def keep(folder: Path, plan: Plan) -> None:
+def save_plan(folder: Path, plan: DemoPlan) -> None:
     """Write the plan and the loop's settings down, where they are not there yet."""
     (folder / "demo").mkdir(exist_ok=True, mode=0o700)
     for path, text in (
@@ -104,10 +104,10 @@ def keep(folder: Path, plan: Plan) -> None:
             path.write_text(text)
 
 
-def settings_text(plan: Plan) -> str:
+def settings_text(plan: DemoPlan) -> str:
     """The loop's own settings, as a person would write them.
 
-    >>> "blue_green = false" in settings_text(Plan())
+    >>> "blue_green = false" in settings_text(DemoPlan())
     True
     """
     sizes = plan.sizes
@@ -134,18 +134,20 @@ blue_green = false
 """
 
 
-def fast(start: datetime, monotonic: Callable[[], float], speed: int = SPEED) -> Callable[[], datetime]:  # fmt: skip
+def accelerated_clock(
+    start: datetime, monotonic: Callable[[], float], speed: int = SPEED
+) -> Callable[[], datetime]:
     """A clock that begins at `start` and runs `speed` times faster than the wall's.
 
     >>> ticks = iter([100.0, 106.0])
-    >>> fast(datetime(2026, 1, 5), lambda: next(ticks))()
+    >>> accelerated_clock(datetime(2026, 1, 5), lambda: next(ticks))()
     datetime.datetime(2026, 1, 5, 1, 0)
     """
     began = monotonic()
     return lambda: start + timedelta(seconds=speed * (monotonic() - began))
 
 
-def _known(model: str) -> str:
+def _known_model(model: str) -> str:
     if model not in SIZES:
         raise Misuse(f"The demo has no plan for the model {model!r}: take {' or '.join(SIZES)}.")
     return model

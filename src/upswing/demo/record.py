@@ -16,7 +16,7 @@ from upswing.demo.view import Line, Scored, Share, View
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class DemoHistory:
     """Everything that changes over time."""
 
     scored: tuple[Scored, ...] = ()
@@ -25,7 +25,7 @@ class Record:
     seconds: float = 0.0
 
 
-def read(path: Path) -> list[View]:
+def read_views(path: Path) -> list[View]:
     """The views of a run, one JSON a line; a line that was cut off by a stop is left out."""
     found: list[View] = []
     for line in path.read_bytes().splitlines() if path.exists() else []:
@@ -36,7 +36,7 @@ def read(path: Path) -> list[View]:
     return found
 
 
-def starts(views: Iterable[View]) -> list[list[View]]:
+def split_starts(views: Iterable[View]) -> list[list[View]]:
     """The views of each start: where the seconds fall, another began."""
     found: list[list[View]] = []
     for view in views:
@@ -46,22 +46,22 @@ def starts(views: Iterable[View]) -> list[list[View]]:
     return found
 
 
-def record(views: Iterable[View]) -> Record:
+def join_starts(views: Iterable[View]) -> DemoHistory:
     """All starts, one after the other."""
     scored: list[Scored] = []
     shares: list[Share] = []
     log: list[Line] = []
     since = 0.0
-    for start in starts(views):
+    for start in split_starts(views):
         last = start[-1]
-        scored += _scored(last, since)
-        shares += _shares(start, since)
+        scored += _scored_points(last, since)
+        shares += _share_changes(start, since)
         log += [msgspec.structs.replace(line, second=since + line.second) for line in last.log]
         since += last.second
-    return Record(tuple(scored), tuple(shares), tuple(log), since)
+    return DemoHistory(tuple(scored), tuple(shares), tuple(log), since)
 
 
-def _scored(view: View, since: float) -> list[Scored]:
+def _scored_points(view: View, since: float) -> list[Scored]:
     found = [
         Scored(since + second, each.model_id, score)
         for each in view.earned
@@ -70,7 +70,7 @@ def _scored(view: View, since: float) -> list[Scored]:
     return sorted(found, key=lambda each: each.second)
 
 
-def _shares(views: Sequence[View], since: float) -> list[Share]:
+def _share_changes(views: Sequence[View], since: float) -> list[Share]:
     """Only where they change."""
     found: list[Share] = []
     for view in views:

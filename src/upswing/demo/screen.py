@@ -23,10 +23,25 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from upswing.demo.bars import calm, clipped, passed, place, short, trace
-from upswing.demo.lines import Lines
-from upswing.demo.panels import Paint, decisions, heading, instruments, mark, paints, pipeline
-from upswing.demo.view import Earned, View
+from upswing.demo.bars import (
+    clip_text,
+    column_at,
+    draw_trace,
+    format_elapsed,
+    moving_mean,
+    shorten_middle,
+)
+from upswing.demo.lines import PlainOutput
+from upswing.demo.panels import (
+    Paint,
+    decision_lines,
+    decision_sign,
+    heading_lines,
+    model_paints,
+    pipeline_lines,
+    progress_rows,
+)
+from upswing.demo.view import ModelScores, View
 
 _LEAST_SECONDS = 60.0
 """The time axis is never shorter, so that a beginning does not look like a long story."""
@@ -38,52 +53,56 @@ _ROOMY = 28
 """From this height on, lines are left empty for the eye."""
 
 
-def picture(view: View, width: int, height: int) -> RenderableType:
+def render_screen(view: View, width: int, height: int) -> RenderableType:
     """Everything, in exactly so much room."""
     inner = width - 2
-    upper = [*heading(view, inner), _rule(inner), *pipeline(view.stages, inner)]
+    upper = [
+        *heading_lines(view, inner),
+        _horizontal_rule(inner),
+        *pipeline_lines(view.stages, inner),
+    ]
     if height >= _ROOMY:
         upper.append(Text())
-    middle = [_rule(inner), *instruments(view, inner), _rule(inner)]
+    middle = [_horizontal_rule(inner), *progress_rows(view, inner), _horizontal_rule(inner)]
     free = height - len(upper) - len(middle)
     wanted = 2 + (_TALL + 1) * max(4, len(view.earned))
-    chart = scores(view, inner, max(3, min(wanted, free - max(5, free // 2))))
-    told = decisions(view.log, inner, max(1, free - len(chart)))
+    chart = score_panel(view, inner, max(3, min(wanted, free - max(5, free // 2))))
+    told = decision_lines(view.log, inner, max(1, free - len(chart)))
     lines = [*upper, *chart, *middle, *told][:height]
-    return Group(*[_line(line, width) for line in lines])
+    return Group(*[_fit_line(line, width) for line in lines])
 
 
-def _line(line: Text, width: int) -> Text:
+def _fit_line(line: Text, width: int) -> Text:
     whole = Text.assemble(" ", line, no_wrap=True, overflow="crop", end="\n")
     whole.truncate(width)
     return whole
 
 
-def _rule(width: int) -> Text:
+def _horizontal_rule(width: int) -> Text:
     return Text("─" * width, style="dim")
 
 
-def scores(view: View, width: int, height: int) -> list[Text]:
+def score_panel(view: View, width: int, height: int) -> list[Text]:
     """A heading, a trace for each model, and the time below; `height` lines."""
     rows = max(1, height - 2)
-    shown = _chosen(view, rows)
+    shown = _shown_models(view, rows)
     label = min(20, width // 4, max([9, *(len(each.model_id) for each in shown)]))
     chart = width - label - _NUMBERS - 1
     each_has = rows // max(1, len(shown))
     tall, apart = max(1, min(_TALL, each_has)), each_has > _TALL
     end = max(_LEAST_SECONDS, view.second)
     top = max([1.0, *(value for each in shown for _, value in each.points if value < 1e9)])
-    known = paints(view)
+    known = model_paints(view)
     lines = [_columns_named(label, chart)]
     for each in shown:
-        drawn = trace(calm(each.points), end, (chart, tall), top)
-        lines += _traced(each, drawn, label, known[each.model_id], view.traffic)
+        drawn = draw_trace(moving_mean(each.points), end, (chart, tall), top)
+        lines += _score_row(each, drawn, label, known[each.model_id], view.traffic)
         lines += [Text()] * apart
     lines += [Text()] * (height - 1 - len(lines))
-    return [*lines[: height - 1], _axis(view, end, label, chart)]
+    return [*lines[: height - 1], _time_axis(view, end, label, chart)]
 
 
-def _chosen(view: View, most: int) -> Sequence[Earned]:
+def _shown_models(view: View, most: int) -> Sequence[ModelScores]:
     """The first is what the others are compared with; of the rest the newest."""
     return (
         view.earned
@@ -93,34 +112,40 @@ def _chosen(view: View, most: int) -> Sequence[Earned]:
 
 
 def _columns_named(label: int, chart: int) -> Text:
-    legend = "◆ trains  ▲ promoted  ▼ taken back"
+    legend = "◆ trains  ▲ promoted  ▼ rolled back"
     return Text.assemble(
-        ("score".ljust(label + 1), "bold"), (clipped(legend, chart).ljust(chart), "dim"),
+        ("score".ljust(label + 1), "bold"),
+        (clip_text(legend, chart).ljust(chart), "dim"),
         ("   mean     n   share", "dim"),
-    )  # fmt: skip
+    )
 
 
-def _traced(
-    each: Earned, drawn: Sequence[str], label: int, paint: Paint, traffic: dict[str, float]
+def _score_row(
+    each: ModelScores, drawn: Sequence[str], label: int, paint: Paint, traffic: dict[str, float]
 ) -> list[Text]:
     """The name and the numbers stand on the trace's ground."""
     lines = [Text.assemble(" " * (label + 1), (row, paint.colour)) for row in drawn[:-1]]
     share = traffic.get(each.model_id, 0.0)
-    name = short(each.model_id, label).ljust(label)
+    name = shorten_middle(each.model_id, label).ljust(label)
     ground = Text.assemble(
-        (name, "bold" if share > 0 else ""), " ", (drawn[-1], paint.colour),
-        f"{each.mean:7.2f} {each.count:>5,} ", f"{share:5.3g} %" if share > 0 else "      –",
-    )  # fmt: skip
+        (name, "bold" if share > 0 else ""),
+        " ",
+        (drawn[-1], paint.colour),
+        f"{each.mean:7.2f} {each.count:>5,} ",
+        f"{share:5.3g} %" if share > 0 else "      –",
+    )
     return [*lines, ground]
 
 
-def _axis(view: View, end: float, label: int, chart: int) -> Text:
+def _time_axis(view: View, end: float, label: int, chart: int) -> Text:
     cells = list("─" * chart)
     for line in view.log:
-        if sign := mark(line):
-            cells[place(line.second, end, chart)] = sign
+        if sign := decision_sign(line):
+            cells[column_at(line.second, end, chart)] = sign
     return Text.assemble(
-        ("0:00 ".rjust(label + 1), "dim"), ("".join(cells), "dim"), (f" {passed(end)}", "dim")
+        ("0:00 ".rjust(label + 1), "dim"),
+        ("".join(cells), "dim"),
+        (f" {format_elapsed(end)}", "dim"),
     )
 
 
@@ -145,20 +170,20 @@ class Screen:
             return
         self._live.stop()
         if self._last is not None:
-            self._console.print(self._drawn(self._last, spare=2))
+            self._console.print(self._render_view(self._last, spare=2))
 
     def show(self, view: View) -> None:
         """From now on this."""
         self._last = view
-        self._live.update(self._drawn(view), refresh=True)
+        self._live.update(self._render_view(view), refresh=True)
 
-    def _drawn(self, view: View, spare: int = 0) -> RenderableType:
+    def _render_view(self, view: View, spare: int = 0) -> RenderableType:
         width, height = self._console.size
-        return picture(view, width, height - spare)
+        return render_screen(view, width, height - spare)
 
 
-def onlooker(out: TextIO) -> Screen | Lines:
+def make_output(out: TextIO) -> Screen | PlainOutput:
     """A screen where one can be drawn, plain lines elsewhere."""
     drawable = out.isatty() and os.environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
     encoding = (out.encoding or "").lower().replace("-", "")
-    return Screen(out) if drawable and encoding == "utf8" else Lines(out)
+    return Screen(out) if drawable and encoding == "utf8" else PlainOutput(out)

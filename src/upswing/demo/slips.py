@@ -23,7 +23,7 @@ _SLIPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SlipState:
     """A state of the world inside, and whose task it is."""
 
     task: Task
@@ -35,60 +35,60 @@ class Told:
 class Slips:
     """A world whose users let something slip; otherwise the one inside."""
 
-    inside: World[Any, Any]
+    world: World[Any, Any]
 
     @property
     def name(self) -> str:
-        return self.inside.name
+        return self.world.name
 
     @property
     def max_turns(self) -> int:
-        return self.inside.max_turns
+        return self.world.max_turns
 
     @property
     def training(self) -> Any:
-        return self.inside.training
+        return self.world.training
 
     @property
     def held_out(self) -> Any:
-        return self.inside.held_out
+        return self.world.held_out
 
     @property
     def test(self) -> Any:
-        return third_split(self.inside)
+        return third_split(self.world)
 
-    def reset(self, task: Task) -> Told:
-        return Told(task, self.inside.reset(task))
+    def reset(self, task: Task) -> SlipState:
+        return SlipState(task, self.world.reset(task))
 
-    def observe(self, state: Told) -> Observation:
-        seen = self.inside.observe(state.state)
-        said = slip(state.task.task_id) if state.first else ""
-        return replace(seen, text=f"{seen.text} {said}") if said else seen
+    def observe(self, state: SlipState) -> Observation:
+        seen = self.world.observe(state.state)
+        private_text = private_slip(state.task.task_id) if state.first else ""
+        return replace(seen, text=f"{seen.text} {private_text}") if private_text else seen
 
-    def step(self, state: Told, reply: str) -> Told:
-        return Told(state.task, self.inside.step(state.state, reply), first=False)
+    def step(self, state: SlipState, reply: str) -> SlipState:
+        return SlipState(state.task, self.world.step(state.state, reply), first=False)
 
-    def outcome(self, state: Told) -> Outcome | None:
-        ended = self.inside.outcome(state.state)
-        return ended and replace(ended, truth=truth(state.task.task_id))
+    def outcome(self, state: SlipState) -> Outcome | None:
+        ended = self.world.outcome(state.state)
+        return ended and replace(ended, truth=ground_truth_text(state.task.task_id))
 
 
-def slip(task_id: str) -> str:
+def private_slip(task_id: str) -> str:
     """What the user of this task lets slip; mostly nothing.
 
-    >>> sum(bool(slip(f"desk-0-{number:04d}")) for number in range(2400)) in range(60, 140)
+    >>> sum(bool(private_slip(f"desk-0-{number:04d}")) for number in range(2400)) in range(60, 140)
     True
     """
-    marks = _marks("slip", task_id)
-    if int(marks, 16) % EVERY:
+    fingerprint = _task_fingerprint("slip", task_id)
+    if int(fingerprint, 16) % EVERY:
         return ""
-    return _SLIPS[int(marks[-4:], 16) // EVERY % len(_SLIPS)].format(marks)
+    return _SLIPS[int(fingerprint[-4:], 16) // EVERY % len(_SLIPS)].format(fingerprint)
 
 
-def truth(task_id: str) -> str:
+def ground_truth_text(task_id: str) -> str:
     """What a judge is told of this task."""
-    return f"case file {_marks('truth', task_id)}"
+    return f"case file {_task_fingerprint('truth', task_id)}"
 
 
-def _marks(about: str, task_id: str) -> str:
-    return sha256(f"{about}/{task_id}".encode()).hexdigest()[:12]
+def _task_fingerprint(purpose: str, task_id: str) -> str:
+    return sha256(f"{purpose}/{task_id}".encode()).hexdigest()[:12]

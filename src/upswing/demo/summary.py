@@ -48,7 +48,7 @@ class Summary(Struct, frozen=True):
     measured: tuple[HeldOut, ...]
     """Every measurement on the held-out tasks, in the order of the run."""
     rolled_back: tuple[str, ...]
-    """Models that the loop took back."""
+    """Models that the loop rolled back."""
     taken_back_seconds: float | None
     """Real time from the sabotaged model's first answer to the last share taken from it."""
     seconds: float

@@ -40,7 +40,7 @@ class Line(Struct, frozen=True):
     decision_id: str | None = None
 
 
-class Earned(Struct, frozen=True):
+class ModelScores(Struct, frozen=True):
     """What one model's episodes scored, in the order in which they ended."""
 
     model_id: str
@@ -79,7 +79,7 @@ class JobView(Struct, frozen=True):
     doing: str = ""
 
 
-class ProofView(Struct, frozen=True):
+class ValidationView(Struct, frozen=True):
     """The validation that runs, or the last one."""
 
     model_id: str
@@ -113,13 +113,15 @@ class View(Struct, frozen=True):
     chapter: str
     """What the story is at, in a sentence."""
     stages: tuple[Stage, ...] = ()
-    earned: tuple[Earned, ...] = ()
+    earned: tuple[ModelScores, ...] = ()
     """One for each model, the oldest first."""
     traffic: dict[str, float] = {}
     """Model → percent."""
     baseline: str = ""
     job: JobView | None = None
-    proof: ProofView | None = None
+    proof: ValidationView | None = None
     canary: CanaryView | None = None
     log: tuple[Line, ...] = ()
     """The newest last."""
+    page: str = ""
+    """The address of the loop's web page; empty: it has none."""

@@ -1,1 +1,1 @@
-"""How boldly does a model go out, and what should its canary do next?"""
+"""How boldly is a model rolled out, and what should its canary do next?"""

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from upswing.http1.limits import PortLimits
+from upswing.infra.http1.limits import PortLimits
 
 _MB = 1024 * 1024
 
 
-class Limits(PortLimits, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class GatewayLimits(PortLimits, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The gateway's bounds, beside those of every port."""
 
     answer_bytes: Annotated[int, Meta(ge=1024)] = 64 * _MB
@@ -35,7 +35,7 @@ class Limits(PortLimits, frozen=True, forbid_unknown_fields=True, kw_only=True):
     episode_seconds: Annotated[float, Meta(gt=0)] = 900.0
     """Without a request; then the episode ends."""
     recording_bytes: Annotated[int, Meta(ge=0)] = 256 * _MB
-    """Of open episodes, and again of ended ones that wait to be published: beyond it episodes are
-    not recorded, and counted as lost."""
+    """Of all that is held of open episodes, and again of ended ones that wait to be published: beyond it
+    episodes of the key that holds most are not recorded, and counted as lost. An eighth of it is for what is remembered of ended ones."""
     close_seconds: Annotated[float, Meta(gt=0)] = 10.0
     """How long the call that ends an episode waits until it is durable."""

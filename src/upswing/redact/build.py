@@ -19,16 +19,16 @@ _LETTERS = {
 GAP = r"""[A-Za-z0-9_. \-]{0,24}?[\\"'`\])]{0,4}[ \t]{0,3}(?::=|=>|==?|:)[ \t]{0,3}[\\"'`]{0,4}"""
 
 
-def fill(count: int, alphabet: str = ALNUM) -> str:
+def example_value(count: int, alphabet: str = ALNUM) -> str:
     """A made-up value for an example: varied, always the same, and written nowhere in full."""
     letters = _LETTERS.get(alphabet, _LETTERS[ALNUM])
     return "".join(letters[(i * i + 3 * i + i // 7) % len(letters)] for i in range(count))
 
 
-def varied(value: str) -> bool:
+def has_varied_characters(value: str) -> bool:
     """False for words and for dummies such as `sk-xxxxxxxx`: a real value is a mixture.
 
-    >>> varied("sk-" + "aB3d" * 12), varied("sk-" + "x" * 48)
+    >>> has_varied_characters("sk-" + "aB3d" * 12), has_varied_characters("sk-" + "x" * 48)
     (True, False)
     """
     different = len(set(value))
@@ -36,17 +36,17 @@ def varied(value: str) -> bool:
     return mixed or different >= min(10, 3 + len(value) // 4)
 
 
-def anything(_: str) -> bool:
+def accept_any_value(_: str) -> bool:
     """A prefix that means only one thing needs no second opinion: a dummy behind it may go too."""
     return True
 
 
-def token(
+def prefixed_token_rule(
     name: str,
     prefixes: str | tuple[str, ...],
     body: str,
     least: int,
-    most: int = 0,
+    limit: int = 0,
     *,
     kind: str = "",
     tail: str = "",
@@ -55,10 +55,10 @@ def token(
     priority: int = 60,
     validator: Callable[[str], bool] | None = None,
 ) -> Rule:
-    """A value with a prefix of its own: `prefixes`, then `least` to `most` characters of `body`."""
+    """A value with a prefix of its own: `prefixes`, then `least` to `limit` characters of `body`."""
     if isinstance(prefixes, str):
         prefixes = (prefixes,)
-    count = f"{{{least},{most}}}" if most else f"{{{least}}}"
+    count = f"{{{least},{limit}}}" if limit else f"{{{least}}}"
     starts = "|".join(re.escape(p) for p in prefixes)
     need = min(least, 10)
     telling = all(len(p) > 3 and not p.isalnum() for p in prefixes)
@@ -68,16 +68,16 @@ def token(
         kind=kind,
         pattern=f"{left}(?:{starts})[{body}]{count}{tail}" + ("" if tail else f"(?![{body}])"),
         anchors=tuple(Anchor(p, f"[{body}]{{{need}}}", len(p) + need) for p in prefixes),
-        validator=validator or (anything if telling else varied),
+        validator=validator or (accept_any_value if telling else has_varied_characters),
         split=True,
         priority=priority,
         about=about,
-        example=example or prefixes[0] + fill(least, body),
+        example=example or prefixes[0] + example_value(least, body),
         trusted=True,
     )
 
 
-def context(
+def keyword_context_rule(
     name: str,
     words: tuple[str, ...],
     value: str,
@@ -89,7 +89,7 @@ def context(
     example: str,
     about: str = "",
     priority: int = 55,
-    validator: Callable[[str], bool] = varied,
+    validator: Callable[[str], bool] = has_varied_characters,
 ) -> Rule:
     """A value without a prefix of its own, known by the word before it: `DATADOG_API_KEY=`."""
     return Rule(
@@ -110,7 +110,7 @@ def context(
     )
 
 
-def shape(
+def fixed_shape_rule(
     name: str,
     pattern: str,
     shapes: tuple[tuple[str, int], ...],
@@ -120,13 +120,14 @@ def shape(
     example: str,
     about: str = "",
     priority: int = 40,
+    core: str = "",
 ) -> Rule:
     """A value known by its form alone, each form of fixed width: `123-45-6789`."""
     return Rule(
         name=name,
         kind=kind,
         pattern=LEFT + r"(?<![0-9][.,])" + pattern + r"(?![A-Za-z0-9])(?!\.[0-9])",
-        anchors=tuple(Anchor("", follow, width) for follow, width in shapes),
+        anchors=tuple(Anchor("", follow, width, core=core) for follow, width in shapes),
         validator=validator,
         priority=priority,
         about=about,

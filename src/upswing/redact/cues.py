@@ -4,7 +4,7 @@ from __future__ import annotations
 
 OF = frozenset(
     "for of on at from by user host server version line step page von vom fur bei der des dem du de des pour chez del para en di da per do van voor bij dla od u w".split()  # noqa: SIM905
-)  # fmt: skip
+)
 """Words before the name of a thing: `the password for node14`."""
 CUES = frozenset(
     """
@@ -16,10 +16,22 @@ CUES = frozenset(
     e era sara resta rimane come scrivi scriva metti metta usa usi utilizza prova provi messo utilizzi ha inserisci inserisca in a su ma
     is was wordt blijft luidt als typ vul gebruik probeer voer zet op naar in maar
     jest to bylo byl brzmi bedzie jako wpisz podaj uzyj sprobuj ustaw ustawilem ma na lecz tylko
-    olarak idi oldu yap yaz kullan gir dene
+    olarak idi oldu yap yaz kullan gir dene hep simdi artik hala
+    fue quedo ecrit escribe pra serait schreibt
+    ar er var ta satt satte anvand skriv prova testa blir brug bruk prov indtast skriv on oli ovat kayta laita kirjoita anna volt lett legyen hogy ird hasznald je jsou byla bylo zustava pouzij zadej napis este sunt era foloseste introdu
+    been sido stata stato ete it's that's es's c'etait
     """.split()  # noqa: SIM905
-)  # fmt: skip
+)
 """Words right before a value: what it is, what it is set to, what is done with it."""
+TYPING = frozenset(
+    """
+    type enter typing entering tipp tippe tippt gib gebt tape tapez taper saisis saisissez saisir mettre mets mettez escribe escriba teclea teclee poner pon digita digite digitar por poe scrivi scriva scrivere inserisci
+    mettere typ vul wpisz wpiszcie podaj
+    """.split()  # noqa: SIM905
+)
+"""What is done with a value before the password is asked for: `type … when it asks for the password`."""
+SHORT_CUES = frozenset("is be es it's as".split())  # noqa: SIM905
+"""Those of two letters, which tell nothing where another word stands between."""
 ADVERBS = frozenset(
     """
     still now currently just simply probably again always then only actually apparently maybe following here incidentally
@@ -30,9 +42,11 @@ ADVERBS = frozenset(
     ora ancora adesso sempre semplicemente attualmente non piu
     nog steeds nu altijd gewoon niet meer
     teraz nadal ciagle obecnie wciaz juz nie
+    all both alle beide alles tous toutes todas todos ambas tutte tutti allemaal allebei bada begge alla wszystkie vsechna obe stale porad fortfarande stadig fortsatt yha edelleen mindig meg toate inca tot
+    vorerst voorlopig simdilik provisoirement provisoriamente dostepu schon ever altijd al immer toujours ete siempre sempre stata stato zawsze hep suivant siguiente seguinte seguente folgende nastepujace
     new old temporary neu neue neues alt alte altes nuevo nueva antigua vieja novo nova antiga nuova vecchia nouveau nouvelle ancien nowe stare nieuw oud yeni eski temporanea temporaria temporal provisoire
     """.split()  # noqa: SIM905
-)  # fmt: skip
+)
 """Words that may stand between a cue and the value."""
 
 SERVICES = frozenset(
@@ -43,10 +57,10 @@ SERVICES = frozenset(
     grafana kibana prometheus elasticsearch mysql mariadb postgres postgresql mongodb redis oracle sqlite cassandra rabbitmq kafka keycloak nextcloud owncloud odoo moodle salesforce
     bitwarden keepass lastpass 1password firefox chrome safari thunderbird excel word acrobat proxmox vmware synology plesk cpanel phpmyadmin pgadmin portainer superset airflow jupyter
     """.split()  # noqa: SIM905
-)  # fmt: skip
+)
 """Programs and services of which people have a password; a sentence names them to say whose it is."""
 
 LATIN_NAMES = frozenset(
     "root admin administrator wifi wi-fi wlan vpn windows linux gmail google apple icloud github gitlab mysql postgres redis ssh ftp sudo user username login email mail api bios excel pdf zip word docker vps sql ok id qq wechat line pin hash md5 sha256 bcrypt uac ldap admin-user db database reset manager null none".split()  # noqa: SIM905
-)  # fmt: skip
+)
 """Latin words in sentences of other scripts that name whose password it is."""

@@ -63,30 +63,30 @@ _SPREAD = re.compile(
 class Dense(Exception):
     """One region holds more escapes than an honest text; `at` lies inside it."""
 
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.at = position
 
 
 def decode(layer: Layer, marks: dict[str, list[int]], into: Builder) -> None:
     """Add to `into` everything that the marked places of `layer` may stand for."""
     for name in _FINDERS:
         if name in marks:
-            _runs(layer, marks[name], name, into)
-    _regions(layer, marks.get("units", []), into, _UNIT)
-    _regions(layer, marks.get("quoted", []), into, _QUOTED)
-    _turned(layer, marks.get("rot13", []), into)
-    _spread(layer, marks.get("spaced", []), into)
-    _dumps(layer, marks.get("dump", []), into)
+            _decode_runs(layer, marks[name], name, into)
+    _unescape_regions(layer, marks.get("units", []), into, _UNIT)
+    _unescape_regions(layer, marks.get("quoted", []), into, _QUOTED)
+    _add_rot13_lines(layer, marks.get("rot13", []), into)
+    _add_spread_letters(layer, marks.get("spaced", []), into)
+    _decode_hex_dumps(layer, marks.get("dump", []), into)
     if HIDDEN in layer.text:
-        _visible(layer, into)
+        _add_without_invisible_characters(layer, into)
 
 
-def _form(layer: Layer, piece: int, form: str) -> str:
+def _nested_form_name(layer: Layer, piece: int, form: str) -> str:
     return f"{layer.forms[piece]}+{form}" if layer.forms[piece] else form
 
 
-def _runs(layer: Layer, marks: list[int], name: str, into: Builder) -> None:
+def _decode_runs(layer: Layer, marks: list[int], name: str, into: Builder) -> None:
     done, unpacked = -1, 0
     for mark in marks:
         if mark < done:
@@ -97,7 +97,7 @@ def _runs(layer: Layer, marks: list[int], name: str, into: Builder) -> None:
             continue
         start, end, texts = _FINDERS[name](layer.text, mark, floor, roof)
         done = max(end, mark + 1)
-        form = _form(layer, piece, name.partition("-")[0])
+        form = _nested_form_name(layer, piece, name.partition("-")[0])
         unpacked += sum(map(len, texts)) if name == "packed" else 0
         if unpacked > _MOST_UNPACKED:
             raise Dense(mark)
@@ -105,105 +105,120 @@ def _runs(layer: Layer, marks: list[int], name: str, into: Builder) -> None:
             into.add([Chunk(text, start, end, WHOLE)], form, split=layer.split[piece])
 
 
-def _back(text: str, at: int, floor: int, allowed: re.Pattern[str]) -> int:
-    """Where does the run of allowed characters that ends at `at` begin?"""
+def _run_start(text: str, position: int, search_start: int, allowed: re.Pattern[str]) -> int:
+    """Where does the run of allowed characters that ends at `position` begin?"""
     step = 128
-    while at > floor:
-        low = max(floor, at - step)
-        length = allowed.match(text[low:at][::-1]).end()  # type: ignore[union-attr]
-        at -= length
-        if at > low:
+    while position > search_start:
+        low = max(search_start, position - step)
+        length = allowed.match(text[low:position][::-1]).end()  # type: ignore[union-attr]
+        position -= length
+        if position > low:
             break
         step *= 4
-    return at
+    return position
 
 
-def _base64(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
-    start = _token_start(text, mark, floor)
+def _decode_base64_run(
+    text: str, mark: int, search_start: int, search_end: int
+) -> tuple[int, int, list[str]]:
+    start = _base64_token_start(text, mark, search_start)
     while True:  # over the line breaks of a wrapped block
-        gap = _BREAK_BACK.match(text[max(floor, start - 20) : start][::-1])
+        gap = _BREAK_BACK.match(text[max(search_start, start - 20) : start][::-1])
         stop = start - gap.end() if gap else start
-        earlier = _token_start(text, stop, floor)
+        earlier = _base64_token_start(text, stop, search_start)
         if not gap or stop - earlier < 16:
             break
         start = earlier
-    run = _WRAPPED.match(text, start, roof)
+    run = _WRAPPED.match(text, start, search_end)
     if run is None:
         return mark, mark + 1, []
     body = run.group(0)
     if "\n" in body or "\\" in body:
         body = _BREAKS.sub("", body)
-    return start, run.end(), _unbase64(body.rstrip("=").translate(_URL_SAFE))
+    return start, run.end(), _base64_readings(body.rstrip("=").translate(_URL_SAFE))
 
 
-def _token_start(text: str, at: int, floor: int) -> int:
-    start = _back(text, at, floor, _B64)
-    if floor < start < at and text[start - 1] == "\\" and text[start] in "nrt":
+def _base64_token_start(text: str, position: int, search_start: int) -> int:
+    start = _run_start(text, position, search_start, _B64)
+    if search_start < start < position and text[start - 1] == "\\" and text[start] in "nrt":
         start += 1
     return start
 
 
-def _unbase64(body: str) -> list[str]:
+def _base64_readings(body: str) -> list[str]:
     """Every text the run may hold; its first characters may belong to something else."""
     texts: list[str] = []
     for phase in range(4):
         part = body[phase : len(body) - ((len(body) - phase) % 4 == 1)]
         data = binascii.a2b_base64(part + "=" * (-len(part) % 4))
-        found, clean = _texts(data)
+        found, clean = _readable_texts(data)
         if clean:
             return found
         texts += found
     return texts
 
 
-def _texts(data: bytes) -> tuple[list[str], bool]:
-    if data[:2] == b"\x1f\x8b" and (texts := disguise.unpack(data)):
+def _readable_texts(data: bytes) -> tuple[list[str], bool]:
+    if data[:2] == b"\x1f\x8b" and (texts := disguise.decompress_texts(data)):
         return texts, True
-    return disguise.readable(data)
+    return disguise.readable_texts(data)
 
 
-def _hex(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
-    start, end = _hex_lines(text, mark, floor, roof)
+def _decode_hex_run(
+    text: str, mark: int, search_start: int, search_end: int
+) -> tuple[int, int, list[str]]:
+    start, end = _hex_run_over_lines(text, mark, search_start, search_end)
     digits, texts = "".join(_HEX_DIGITS.findall(text, start, end)), []
     for phase in (0, 1):
         size = (len(digits) - phase) // 2 * 2
-        found, clean = _texts(bytes.fromhex(digits[phase : phase + size]))
+        found, clean = _readable_texts(bytes.fromhex(digits[phase : phase + size]))
         texts += found
         if clean:
             break
     return start, end, texts
 
 
-def _hex_lines(text: str, mark: int, floor: int, roof: int) -> tuple[int, int]:
+def _hex_run_over_lines(
+    text: str, mark: int, search_start: int, search_end: int
+) -> tuple[int, int]:
     """The run around `mark`, over the line breaks of a plain dump (`xxd -p`)."""
-    start = _back(text, mark, floor, _HEX)
-    while gap := _HEX_ABOVE.match(text[max(floor, start - 136) : start][::-1]):
+    start = _run_start(text, mark, search_start, _HEX)
+    while gap := _HEX_ABOVE.match(text[max(search_start, start - 136) : start][::-1]):
         start -= gap.end()
-    end = _HEX.match(text, mark, roof).end()  # type: ignore[union-attr]
+    end = _HEX.match(text, mark, search_end).end()  # type: ignore[union-attr]
     if end - start >= _HEX_LINE:
-        while below := _HEX_BELOW.match(text, end, roof):
+        while below := _HEX_BELOW.match(text, end, search_end):
             end = below.end()
     return start, end
 
 
-def _spaced(text: str, mark: int, floor: int, roof: int) -> tuple[int, int, list[str]]:
-    start = _back(text, mark, floor, _SPACED)
-    end = _SPACED.match(text, mark, roof).end()  # type: ignore[union-attr]
+def _decode_spaced_bytes(
+    text: str, mark: int, search_start: int, search_end: int
+) -> tuple[int, int, list[str]]:
+    start = _run_start(text, mark, search_start, _SPACED)
+    end = _SPACED.match(text, mark, search_end).end()  # type: ignore[union-attr]
     first, last = _PAIR.search(text, start, end), end
     start = first.start() if first else start
     while last > start and text[last - 1] in " :,x-":
         last -= 1
-    return start, last, _texts(bytes.fromhex("".join(_PAIR.findall(text, start, last))))[0]
+    return start, last, _readable_texts(bytes.fromhex("".join(_PAIR.findall(text, start, last))))[0]
 
 
 _FINDERS = {
-    "base64": _base64, "hex": _hex, "hex-spaced": _spaced, "base32": disguise.base32,
-    "base85": disguise.base85, "ascii85": disguise.ascii85, "reversed": disguise.reversed_,
-    "packed": disguise.packed,
-}  # fmt: skip
+    "base64": _decode_base64_run,
+    "hex": _decode_hex_run,
+    "hex-spaced": _decode_spaced_bytes,
+    "base32": disguise.decode_base32_run,
+    "base85": disguise.decode_base85_run,
+    "ascii85": disguise.decode_ascii85_run,
+    "reversed": disguise.read_reversed_run,
+    "packed": disguise.decode_compressed_run,
+}
 
 
-def _regions(layer: Layer, marks: list[int], into: Builder, units: re.Pattern[str]) -> None:
+def _unescape_regions(
+    layer: Layer, marks: list[int], into: Builder, units: re.Pattern[str]
+) -> None:
     """Unescape the surroundings of the marks, each region once."""
     i = 0
     while i < len(marks):
@@ -216,7 +231,7 @@ def _regions(layer: Layer, marks: list[int], into: Builder, units: re.Pattern[st
         i += 1
         chunks, form = unescape(layer.text, low, high, units)
         if len(chunks) > 1 or chunks[0].stride != 1:
-            into.add(chunks, _form(layer, piece, form), split=layer.split[piece])
+            into.add(chunks, _nested_form_name(layer, piece, form), split=layer.split[piece])
 
 
 def unescape(
@@ -238,14 +253,14 @@ def unescape(
             chunks.append(Chunk(text[at : match.start()], at, match.start()))
         name = match.lastgroup or ""
         forms[_FORMS.get(name, "escape")] += 1
-        chunks.append(_unit(match, name))
+        chunks.append(_escape_chunk(match, name))
         at = match.end()
     if at < high:
         chunks.append(Chunk(text[at:high], at, high))
     return chunks, forms.most_common(1)[0][0] if forms else "escape"
 
 
-def _unit(match: re.Match[str], name: str) -> Chunk:
+def _escape_chunk(match: re.Match[str], name: str) -> Chunk:
     unit, start, end = match.group(), match.start(), match.end()
     if name in ("percent", "quoted"):
         return Chunk(bytes.fromhex(unit.replace(unit[0], "")).decode("latin-1"), start, end, 3)
@@ -253,11 +268,11 @@ def _unit(match: re.Match[str], name: str) -> Chunk:
         stride, skip, base = _STRIDES[name]
         codes = (unit[i + skip : i + stride] for i in range(0, len(unit), stride))
         return Chunk("".join(chr(int(code, base)) for code in codes), start, end, stride)
-    return Chunk(_plain(unit, name), start, end, WHOLE)
+    return Chunk(_unescaped_unit(unit, name), start, end, WHOLE)
 
 
 @lru_cache(maxsize=1024)
-def _plain(unit: str, name: str) -> str:
+def _unescaped_unit(unit: str, name: str) -> str:
     if name == "back":
         return unit[1]
     if name == "entity":
@@ -265,7 +280,7 @@ def _plain(unit: str, name: str) -> str:
     return chr(int(unit[3:-1], 16)) if name == "brace" else ""
 
 
-def _visible(layer: Layer, into: Builder) -> None:
+def _add_without_invisible_characters(layer: Layer, into: Builder) -> None:
     """The pieces that hold invisible characters, without them."""
     at = layer.text.find(HIDDEN)
     while at >= 0:
@@ -279,11 +294,11 @@ def _visible(layer: Layer, into: Builder) -> None:
             if part:
                 chunks.append(Chunk(part, start, start + len(part)))
             start += len(part) + 1
-        into.add(chunks, _form(layer, piece, "unicode"), split=layer.split[piece])
+        into.add(chunks, _nested_form_name(layer, piece, "unicode"), split=layer.split[piece])
         at = layer.text.find(HIDDEN, end)
 
 
-def _turned(layer: Layer, marks: list[int], into: Builder) -> None:
+def _add_rot13_lines(layer: Layer, marks: list[int], into: Builder) -> None:
     """The line around each mark with its letters turned by thirteen."""
     done = -1
     for mark in marks:
@@ -294,10 +309,14 @@ def _turned(layer: Layer, marks: list[int], into: Builder) -> None:
         low = max(layer.text.rfind("\n", floor, mark) + 1, floor, mark - _TURN_BEFORE)
         done = min(roof, mark + _TURN_AFTER)
         text = encode(layer.text[low:done], "rot13")
-        into.add([Chunk(text, low, done)], _form(layer, piece, "rot13"), split=layer.split[piece])
+        into.add(
+            [Chunk(text, low, done)],
+            _nested_form_name(layer, piece, "rot13"),
+            split=layer.split[piece],
+        )
 
 
-def _spread(layer: Layer, marks: list[int], into: Builder) -> None:
+def _add_spread_letters(layer: Layer, marks: list[int], into: Builder) -> None:
     """Letters that stand apart, closed up; wider gaps are spaces."""
     done = -1
     for mark in marks:
@@ -305,48 +324,48 @@ def _spread(layer: Layer, marks: list[int], into: Builder) -> None:
         floor, roof = layer.starts[piece], layer.ends[piece]
         if mark < done or not floor <= mark < roof:
             continue
-        at = _first_of_spread(layer.text, mark, floor)
+        at = _spread_letters_start(layer.text, mark, floor)
         run = _SPREAD.match(layer.text, at, roof)
         done = run.end() if run else mark + 1
         if run and run.group(1):
-            chunks, forms = _closed_up(layer.text, at, done, run.group(1)), "spaced"
-            into.add(chunks, _form(layer, piece, forms), split=layer.split[piece])
+            chunks, forms = _close_up_letters(layer.text, at, done, run.group(1)), "spaced"
+            into.add(chunks, _nested_form_name(layer, piece, forms), split=layer.split[piece])
 
 
-def _first_of_spread(text: str, mark: int, floor: int) -> int:
+def _spread_letters_start(text: str, mark: int, search_start: int) -> int:
     """The first of the single characters around `mark`; a word before them is none of them."""
     sign = text[mark - 1] if not text[mark - 1].isalnum() else text[mark + 1 : mark + 2]
     at = mark
-    while at - 2 >= floor and text[at - 1] == sign and not text[at - 2].isspace():
-        if at - 3 >= floor and text[at - 3].isalnum():
+    while at - 2 >= search_start and text[at - 1] == sign and not text[at - 2].isspace():
+        if at - 3 >= search_start and text[at - 3].isalnum():
             break
         at -= 2
     return at
 
 
-def _closed_up(text: str, at: int, end: int, sign: str) -> list[Chunk]:
+def _close_up_letters(text: str, position: int, end: int, sign: str) -> list[Chunk]:
     chunks = []
-    while at < end:
-        stop = at + 1
+    while position < end:
+        stop = position + 1
         while stop < end and text[stop] == sign and stop + 1 < end and text[stop + 1] != " ":
             stop += 2
-        chunks.append(Chunk(text[at:stop:2], at, stop, 2))
-        at = stop
-        while at < end and text[at] == " ":
-            at += 1
-        if at < end:
-            chunks.append(Chunk(" ", stop, at, WHOLE))
+        chunks.append(Chunk(text[position:stop:2], position, stop, 2))
+        position = stop
+        while position < end and text[position] == " ":
+            position += 1
+        if position < end:
+            chunks.append(Chunk(" ", stop, position, WHOLE))
     return chunks
 
 
-def _dumps(layer: Layer, marks: list[int], into: Builder) -> None:
+def _decode_hex_dumps(layer: Layer, marks: list[int], into: Builder) -> None:
     done = -1
     for mark in marks:
         piece = layer.piece(mark)
         floor, roof = layer.starts[piece], layer.ends[piece]
         if mark < done or not floor <= mark < roof:
             continue
-        done, lines = disguise.dump_lines(layer.text, mark, floor, roof)
+        done, lines = disguise.hex_dump_lines(layer.text, mark, floor, roof)
         chunks = [Chunk(text, start, end, WHOLE) for start, end, text in lines if text]
         if chunks:
-            into.add(chunks, _form(layer, piece, "hexdump"), split=layer.split[piece])
+            into.add(chunks, _nested_form_name(layer, piece, "hexdump"), split=layer.split[piece])

@@ -39,15 +39,39 @@ MARKS: tuple[tuple[str, str, str], ...] = (
     ("quoted", r"[A-Za-z0-9_\-]=\r?\n[A-Za-z0-9]", ""),
     ("words", r"(?:[A-Za-z]{3,8}[^A-Za-z<>]{1,8}){11}[A-Za-z]{3}", ""),
     ("dump", r"[0-9a-fA-F]{5}0(?:: |  )[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} [0-9a-fA-F]{2}", ""),
-)  # fmt: skip
+)
 CHEAP = frozenset({"units", "words", "spaced", "quoted", "dump"})
 """Marks that an honest text may hold by the thousand."""
 
 _SHORT = ("sk-", "hf_", "eyJ", "SG.")
 _PLAIN = (
-    "pass", "Pass", "PASS", "pwd=", "toke", "TOKE", "secr", "SECR", "api_", "API_", "user", "USER", "mail",
-    "DB_P", "AWS_", "auth", "Auth", "my p", "the ", "http", "post", '{"pa', '{"us', '{"to', '{"ap', '{"se',
-)  # fmt: skip
+    "pass",
+    "Pass",
+    "PASS",
+    "pwd=",
+    "toke",
+    "TOKE",
+    "secr",
+    "SECR",
+    "api_",
+    "API_",
+    "user",
+    "USER",
+    "mail",
+    "DB_P",
+    "AWS_",
+    "auth",
+    "Auth",
+    "my p",
+    "the ",
+    "http",
+    "post",
+    '{"pa',
+    '{"us',
+    '{"to',
+    '{"ap',
+    '{"se',
+)
 """How a text that holds a secret may begin."""
 _LARGE, _SMALL = re.compile("[A-Z2-7]*"), re.compile("[a-z2-7]*")
 _RUN = re.compile(rf"[{_RUNNING}]*")
@@ -86,19 +110,28 @@ def prefix_marks(prefixes: Iterable[str]) -> tuple[Begun, ...]:
         for p in (*known, *_PLAIN)
     }
     return (
-        *(Begun("rot13", w, r"(?:^|[^A-Za-z0-9])", r"[A-Za-z0-9_.: \-]{6}", 6) for w in sorted(turned)),
+        *(
+            Begun("rot13", w, r"(?:^|[^A-Za-z0-9])", r"[A-Za-z0-9_.: \-]{6}", 6)
+            for w in sorted(turned)
+        ),
         *(
             Begun("reversed", w, "", "[^A-Za-z0-9]", 0, rf"[{_RUNNING}]{{10}}")
             for w in sorted({p[::-1] for p in known})
         ),
-        *(Begun("base85", w, "", rf"[{_B85}]{{12}}", 12) for w in sorted({base64.b85encode(p).decode() for p in four})),
-        *(Begun("base85", w, "", rf"[{_B85}]{{24}}", 24) for w in sorted(_begin85(known))),
+        *(
+            Begun("base85", w, "", rf"[{_B85}]{{12}}", 12)
+            for w in sorted({base64.b85encode(p).decode() for p in four})
+        ),
+        *(Begun("base85", w, "", rf"[{_B85}]{{24}}", 24) for w in sorted(_base85_prefixes(known))),
         *(Begun("base32", w, "", "[a-z2-7]{12}", 12) for w in sorted(small)),
-        *(Begun("ascii85", w, "", "[!-uz]{12}", 12) for w in sorted({base64.a85encode(p).decode() for p in four})),
-    )  # fmt: skip
+        *(
+            Begun("ascii85", w, "", "[!-uz]{12}", 12)
+            for w in sorted({base64.a85encode(p).decode() for p in four})
+        ),
+    )
 
 
-def _begin85(prefixes: Iterable[str]) -> set[str]:
+def _base85_prefixes(prefixes: Iterable[str]) -> set[str]:
     """How prefixes of three characters begin in base 85, whatever the fourth one is."""
     ends = [
         (base64.b85encode(f"{p} ".encode()), base64.b85encode(f"{p}~".encode()))
@@ -108,47 +141,52 @@ def _begin85(prefixes: Iterable[str]) -> set[str]:
     return {low[:3].decode() for low, high in ends if low[:3] == high[:3]}
 
 
-def _around(text: str, mark: int, floor: int, roof: int, allowed: re.Pattern[str], most: int) -> tuple[int, int]:  # fmt: skip
-    before = text[max(floor, mark - most) : mark][::-1]
+def _run_around(
+    text: str, mark: int, search_start: int, search_end: int, allowed: re.Pattern[str], limit: int
+) -> tuple[int, int]:
+    before = text[max(search_start, mark - limit) : mark][::-1]
     start = mark - allowed.match(before).end()  # type: ignore[union-attr]
-    end = allowed.match(text, mark, min(roof, mark + most)).end()  # type: ignore[union-attr]
+    end = allowed.match(text, mark, min(search_end, mark + limit)).end()  # type: ignore[union-attr]
     return start, end
 
 
-def base32(text: str, mark: int, floor: int, roof: int) -> Found:
-    start, end = _around(text, mark, floor, roof, _LARGE, 1 << 16)
+def decode_base32_run(text: str, mark: int, search_start: int, search_end: int) -> Found:
+    start, end = _run_around(text, mark, search_start, search_end, _LARGE, 1 << 16)
     if end - start < 16:
-        start, end = _around(text, mark, floor, roof, _SMALL, 1 << 16)
-    body, padding = text[start:end].upper(), re.compile("=*").match(text, end, min(roof, end + 6))
+        start, end = _run_around(text, mark, search_start, search_end, _SMALL, 1 << 16)
+    body, padding = (
+        text[start:end].upper(),
+        re.compile("=*").match(text, end, min(search_end, end + 6)),
+    )
     texts: list[str] = []
     for phase in range(8):
         part = body[phase : phase + (len(body) - phase) // 8 * 8]
         rest = body[phase + len(part) :]
         if len(rest) in (2, 4, 5, 7):
             part += rest + "=" * (8 - len(rest))
-        found, clean = readable(base64.b32decode(part)) if part else ([], False)
+        found, clean = readable_texts(base64.b32decode(part)) if part else ([], False)
         texts += found
         if clean:
             break
     return start, padding.end() if padding else end, texts
 
 
-def base85(text: str, mark: int, floor: int, roof: int) -> Found:
-    start, end = _around(text, mark, floor, roof, _RUN85, _MOST_85)
-    return start, end, _un85(text, start, end, mark, base64.b85decode)
+def decode_base85_run(text: str, mark: int, search_start: int, search_end: int) -> Found:
+    start, end = _run_around(text, mark, search_start, search_end, _RUN85, _MOST_85)
+    return start, end, _base85_readings(text, start, end, mark, base64.b85decode)
 
 
-def ascii85(text: str, mark: int, floor: int, roof: int) -> Found:
-    start, end = _around(text, mark, floor, roof, _RUN_A85, _MOST_85)
-    opened = text.rfind("<~", max(floor, start - 2), mark)
+def decode_ascii85_run(text: str, mark: int, search_start: int, search_end: int) -> Found:
+    start, end = _run_around(text, mark, search_start, search_end, _RUN_A85, _MOST_85)
+    opened = text.rfind("<~", max(search_start, start - 2), mark)
     if opened >= 0:
         start = opened + 2
     closed = end + (1 if text[end : end + 1] == "~" else 0)
     low = opened if opened >= 0 else start
-    return low, closed, _un85(text, start, end, mark, base64.a85decode)
+    return low, closed, _base85_readings(text, start, end, mark, base64.a85decode)
 
 
-def _un85(text: str, start: int, end: int, mark: int, decode: object) -> list[str]:
+def _base85_readings(text: str, start: int, end: int, mark: int, decode: object) -> list[str]:
     """What the run holds, read from its first characters or from one of the next four."""
     texts: list[str] = []
     for phase in (*range(5), max(0, mark - 16 - start)):
@@ -158,20 +196,22 @@ def _un85(text: str, start: int, end: int, mark: int, decode: object) -> list[st
             data = decode(part.encode())  # type: ignore[operator]
         except ValueError:
             continue
-        found, clean = readable(data)
+        found, clean = readable_texts(data)
         if clean:
             return found
         texts += found
     return texts
 
 
-def reversed_(text: str, mark: int, floor: int, roof: int) -> Found:
-    start, end = _around(text, mark, floor, roof, _RUN, 4096)
+def read_reversed_run(text: str, mark: int, search_start: int, search_end: int) -> Found:
+    start, end = _run_around(text, mark, search_start, search_end, _RUN, 4096)
     return start, end, [text[start:end][::-1]]
 
 
-def packed(text: str, mark: int, floor: int, roof: int) -> Found:
-    start, end = _around(text, mark, floor, roof, re.compile(r"[A-Za-z0-9+/_\-]*"), 1 << 17)
+def decode_compressed_run(text: str, mark: int, search_start: int, search_end: int) -> Found:
+    start, end = _run_around(
+        text, mark, search_start, search_end, re.compile(r"[A-Za-z0-9+/_\-]*"), 1 << 17
+    )
     head = re.compile("H4sI|eJ[w-z]|eN[o-r]|eA[EFGH]|eF[4-7]").search(
         text, max(start, mark - 24), mark
     )
@@ -180,24 +220,24 @@ def packed(text: str, mark: int, floor: int, roof: int) -> Found:
     body = text[head.start() : end].replace("-", "+").replace("_", "/")
     body = body[: len(body) - (len(body) % 4 == 1)]
     data = base64.b64decode(body + "=" * (-len(body) % 4))
-    while end < roof and text[end] == "=":
+    while end < search_end and text[end] == "=":
         end += 1
-    return head.start(), end, unpack(data)
+    return head.start(), end, decompress_texts(data)
 
 
-def unpack(data: bytes) -> list[str]:
+def decompress_texts(data: bytes) -> list[str]:
     """What gzip or zlib made of a text; a bounded part of it."""
     try:
         plain = zlib.decompressobj(47).decompress(data, _MOST_UNPACKED)
     except zlib.error:
         return []
-    return readable(plain)[0]
+    return readable_texts(plain)[0]
 
 
 _PRINTABLE = re.compile(rb"[\t\n\r -~]{8,}")
 
 
-def readable(data: bytes) -> tuple[list[str], bool]:
+def readable_texts(data: bytes) -> tuple[list[str], bool]:
     """The readable parts of some bytes, and whether they are readable as a whole."""
     if data.count(0) * 3 > len(data):
         data = data.replace(b"\0", b"")  # UTF-16 of ASCII text
@@ -211,14 +251,14 @@ def readable(data: bytes) -> tuple[list[str], bool]:
     return [whole], True
 
 
-def dump_lines(
-    text: str, mark: int, floor: int, roof: int
+def hex_dump_lines(
+    text: str, mark: int, search_start: int, search_end: int
 ) -> tuple[int, list[tuple[int, int, str]]]:
     """The lines of a dump from the one at `mark` on: where each stands, and what it holds."""
-    heads = [m.start() for m in _OFFSET.finditer(text, max(floor, mark - 24), mark)]
+    heads = [m.start() for m in _OFFSET.finditer(text, max(search_start, mark - 24), mark)]
     at = heads[0] if heads else mark
     lines: list[tuple[int, int, str]] = []
-    while at < roof and (line := _LINE_OF_DUMP.match(text, at, roof)):
+    while at < search_end and (line := _LINE_OF_DUMP.match(text, at, search_end)):
         digits = "".join(line.group(1).split())
         data = bytes.fromhex(digits[: len(digits) // 2 * 2])[:32]
         lines.append((line.start(), line.end(), data.replace(b"\0", b"").decode("latin-1")))

@@ -16,17 +16,26 @@ LONGEST = 256
 """Characters of an id that is kept as it is; databases cannot look up much longer ones."""
 
 
-def pseudonym(kind: str, value: str) -> str:
+def pseudonym_for(kind: str, value: str) -> str:
     """The name we use for `value`: stable, and not reversible without guessing the value.
 
-    >>> pseudonym("user", "bob@example.org")
+    >>> pseudonym_for("user", "bob@example.org")
     'user-041decaa013bd3672321'
     """
     return f"{kind}-{blake2s(value.encode(), digest_size=10, person=b'upswing').hexdigest()}"
 
 
-def identity(redactor: Redactor, kind: str, value: str) -> str:
+def redact_identity(redactor: Redactor, kind: str, value: str) -> str:
     """`value`, or its pseudonym when it holds something that must not be stored, or too much."""
     if len(value) > LONGEST or redactor.text(value).changed:
-        return pseudonym(kind, value)
+        return pseudonym_for(kind, value)
     return value
+
+
+def shorten_identity(kind: str, value: str) -> str:
+    """`value`, or its pseudonym when it is too long to be kept: what `redact_identity` makes of it, without reading it.
+
+    >>> shorten_identity("user", "bob"), len(shorten_identity("user", "b" * 257))
+    ('bob', 25)
+    """
+    return pseudonym_for(kind, value) if len(value) > LONGEST else value

@@ -106,10 +106,10 @@ class Builder:
         return self._layer
 
 
-def ground(leaves: list[str]) -> Layer:
+def ground_layer(leaves: list[str]) -> Layer:
     r"""Layer 0.
 
-    >>> ground(["ab", "c"]).raw
+    >>> ground_layer(["ab", "c"]).raw
     'ab\x00c'
     """
     raw = leaves[0] if len(leaves) == 1 else GAP.join(leaves)

@@ -24,7 +24,7 @@ from typing import Any
 from upswing.contracts.outcome import WINDOW_PATTERN
 from upswing.contracts.trajectory import DOMAINS, PROFILES
 from upswing.contracts.words import SOURCES, STATUSES
-from upswing.redact.identity import LONGEST, identity, pseudonym
+from upswing.redact.identity import LONGEST, pseudonym_for, redact_identity
 from upswing.redact.redactor import Redactor
 
 Tree = dict[str, Any]
@@ -37,23 +37,28 @@ _FIXED_IN_PART = {
 }
 _FIXED_IN_FEEDBACK = ("feedback_id", "timestamp", "trajectory_id", "type")
 _NAMES = {
-    "agent_id": "agent", "session_id": "session", "user_id": "user",
-    "task_id": "task", "scenario_id": "task", "episode_id": "episode", "inference_id": "inference",
-}  # fmt: skip
+    "agent_id": "agent",
+    "session_id": "session",
+    "user_id": "user",
+    "task_id": "task",
+    "scenario_id": "task",
+    "episode_id": "episode",
+    "inference_id": "inference",
+}
 """A scenario may be called like its task, and stays called like it."""
 _WINDOW = re.compile(WINDOW_PATTERN)
 Path = tuple[str, ...]
 
 
-def _is_window(word: str) -> bool:
+def _is_window_name(word: str) -> bool:
     return _WINDOW.search(word) is not None
 
 
 CLOSED: dict[Path, Callable[[str], bool]] = {
     ("subordinate_profile",): PROFILES.__contains__,
     ("task_context", "domain"): DOMAINS.__contains__,
-    ("metadata", "window_id"): _is_window,
-    ("metadata", "scenario_id"): _is_window,
+    ("metadata", "window_id"): _is_window_name,
+    ("metadata", "scenario_id"): _is_window_name,
     ("metadata", "outcome"): STATUSES.__contains__,
     ("metadata", "outcome", "status"): STATUSES.__contains__,
     ("metadata", "outcome", "source"): SOURCES.__contains__,
@@ -61,9 +66,12 @@ CLOSED: dict[Path, Callable[[str], bool]] = {
 """Where words of a closed list stand: nothing private fits into one, and a reader depends on it."""
 CLOSED_IN_HEAD: dict[Path, Callable[[str], bool]] = {
     ("domain",): DOMAINS.__contains__,
-    **{(key,): PROFILES.__contains__ for key in ("profile", "subordinateProfile", "subordinate_profile")},
-    **{(key,): _is_window for key in ("windowId", "window_id", "scenarioId", "scenario_id")},
-}  # fmt: skip
+    **{
+        (key,): PROFILES.__contains__
+        for key in ("profile", "subordinateProfile", "subordinate_profile")
+    },
+    **{(key,): _is_window_name for key in ("windowId", "window_id", "scenarioId", "scenario_id")},
+}
 """The same in the head of a trajectory that comes in steps."""
 
 
@@ -78,21 +86,25 @@ class Clean:
 def redact_trajectory(tree: Tree, redactor: Redactor) -> Clean:
     """The trajectory without what must not be stored. Its input is not changed."""
     metadata = dict(tree["metadata"])
-    tokens = metadata.pop("tokens") if are_tokens(metadata.get("tokens")) else None
+    tokens = metadata.pop("tokens") if is_token_list(metadata.get("tokens")) else None
     free = {key: value for key, value in tree.items() if key not in _FIXED}
-    free |= {"turns": [_free_text(turn) for turn in tree["turns"]], "metadata": metadata}
-    free, words = without_words(free, CLOSED)
+    free |= {"turns": [_free_text_of_turn(turn) for turn in tree["turns"]], "metadata": metadata}
+    free, words = remove_listed_words(free, CLOSED)
 
     outcome = redactor.tree(free)
-    clean = with_words(outcome.value, words)
-    about = {**clean["metadata"], **_pseudonyms(metadata, clean["metadata"])}
-    if tokens is not None and (kept := _still_true(tokens, tree["turns"], outcome.findings)):
+    clean = restore_listed_words(outcome.value, words)
+    about = {**clean["metadata"], **_replace_private_ids(metadata, clean["metadata"])}
+    if tokens is not None and (
+        kept := _clear_stale_tokens(tokens, tree["turns"], outcome.findings)
+    ):
         about["tokens"] = kept
-    turns = [_whole(turn, read) for turn, read in zip(tree["turns"], clean["turns"], strict=True)]
+    turns = [
+        _restore_turn(turn, read) for turn, read in zip(tree["turns"], clean["turns"], strict=True)
+    ]
     fixed = {key: tree[key] for key in _FIXED}
-    names = _pseudonyms(tree, clean)
+    names = _replace_private_ids(tree, clean)
     task = clean["task_context"]
-    context = {**task, **_pseudonyms(tree["task_context"], task)}
+    context = {**task, **_replace_private_ids(tree["task_context"], task)}
     return Clean(
         {
             **clean,
@@ -110,56 +122,56 @@ def redact_feedback(tree: Tree, redactor: Redactor) -> Clean:
     """The feedback without what must not be stored. Its input is not changed."""
     fixed = {key: tree[key] for key in _FIXED_IN_FEEDBACK if key in tree}
     outcome = redactor.tree({key: value for key, value in tree.items() if key not in fixed})
-    names, found = _pseudonyms(tree, outcome.value), len(outcome.findings)
+    names, found = _replace_private_ids(tree, outcome.value), len(outcome.findings)
     if isinstance(name := tree.get("feedback_id"), str):  # read alone: it belongs to no text
-        fixed["feedback_id"] = identity(redactor, "feedback", name)
+        fixed["feedback_id"] = redact_identity(redactor, "feedback", name)
         found += fixed["feedback_id"] != name
     return Clean({**outcome.value, **fixed, **names}, found)
 
 
-def without_words(
+def remove_listed_words(
     tree: Tree, closed: Mapping[Path, Callable[[str], bool]]
 ) -> tuple[Tree, list[tuple[Path, str]]]:
     """The tree without the words of closed lists, and those words with their places."""
     found = []
     for path, known in closed.items():
-        word = _at(tree, path)
+        word = _value_at_path(tree, path)
         if isinstance(word, str) and known(word):
             found.append((path, word))
-            tree = _changed(tree, path, None)
+            tree = _copy_with_word(tree, path, None)
     return tree, found
 
 
-def with_words(tree: Tree, words: Sequence[tuple[Path, str]]) -> Tree:
+def restore_listed_words(tree: Tree, words: Sequence[tuple[Path, str]]) -> Tree:
     """The words in their places again."""
     for path, word in words:
-        tree = _changed(tree, path, word)
+        tree = _copy_with_word(tree, path, word)
     return tree
 
 
-def _at(tree: Any, path: Path) -> Any:
+def _value_at_path(tree: Any, path: Path) -> Any:
     for key in path:
         tree = tree.get(key) if isinstance(tree, dict) else None
     return tree
 
 
-def _changed(tree: Tree, path: Path, word: str | None) -> Tree:
+def _copy_with_word(tree: Tree, path: Path, word: str | None) -> Tree:
     """A copy in which another word, or none, stands at this place."""
     key, *below = path
-    return {**tree, key: _changed(tree[key], tuple(below), word) if below else word}
+    return {**tree, key: _copy_with_word(tree[key], tuple(below), word) if below else word}
 
 
-def _pseudonyms(before: Tree, after: Tree) -> Tree:
+def _replace_private_ids(before: Tree, after: Tree) -> Tree:
     """Names for the ids in which something was found, and for those that are too long to be one."""
     return {
-        key: pseudonym(kind, before[key])
+        key: pseudonym_for(kind, before[key])
         for key, kind in _NAMES.items()
         if isinstance(before.get(key), str)
         and (before[key] != after.get(key) or len(before[key]) > LONGEST)
     }
 
 
-def _free_text(turn: Tree) -> Tree:
+def _free_text_of_turn(turn: Tree) -> Tree:
     """The turn without what is fixed in form."""
     return {
         key: {name: value for name, value in part.items() if name not in _FIXED_IN_PART[key]}
@@ -170,7 +182,7 @@ def _free_text(turn: Tree) -> Tree:
     }
 
 
-def _whole(turn: Tree, clean: Tree) -> Tree:
+def _restore_turn(turn: Tree, clean: Tree) -> Tree:
     """The turn again, with its texts clean."""
     return {
         key: {**part, **clean[key]} if key in _FIXED_IN_PART else clean.get(key, part)
@@ -178,7 +190,7 @@ def _whole(turn: Tree, clean: Tree) -> Tree:
     }
 
 
-def are_tokens(value: object) -> bool:
+def is_token_list(value: object) -> bool:
     """Numbers only, so that there is nothing to redact in them."""
     return isinstance(value, list) and all(
         isinstance(part, dict)
@@ -193,7 +205,7 @@ def are_tokens(value: object) -> bool:
     )
 
 
-def _still_true(tokens: list[Any], turns: list[Tree], findings: Any) -> list[Any]:
+def _clear_stale_tokens(tokens: list[Any], turns: list[Tree], findings: Any) -> list[Any]:
     changed = [
         turns[finding.path[1]]["turn_id"] if finding.path[0] == "turns" else 0
         for finding in findings

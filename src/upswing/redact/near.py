@@ -18,27 +18,31 @@ Check = Callable[[str, str], bool]
 
 
 @lru_cache(maxsize=32)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def near(names: str, value: str, check: Check, *, back: bool = True) -> Callable[[str, int, int, int], tuple[list[Span], int]]:  # fmt: skip
+def value_near_names(
+    names: str, value: str, check: Check, *, back: bool = True
+) -> Callable[[str, int, int, int], tuple[list[Span], int]]:
     """What stands near one of `names` and has the form `value`; `check` gets the name and the value."""
     behind = rf"(?P<k>{names}){_GAP}{_AHEAD}}}?(?<![A-Za-z0-9])(?P<v>{value})"
     before = rf"(?<![A-Za-z0-9.])(?P<v>{value})(?:[^\n\x00.!?;0-9]|\.(?=[ ][a-z])){{0,{_BACK}}}\Z"
 
-    def told(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
-        match = _compiled(behind).match(text, at, min(roof, at + 160))
+    def find_value(
+        text: str, position: int, search_start: int, search_end: int
+    ) -> tuple[list[Span], int]:
+        match = _compile_pattern(behind).match(text, position, min(search_end, position + 160))
         if match and check(match.group("k"), match.group("v")):
             return [match.span("v")], match.end()
-        name = _compiled(names).match(text, at, roof)
+        name = _compile_pattern(names).match(text, position, search_end)
         if not back or name is None:
-            return [], at + 1
-        low = max(floor, at - _BACK - _WIDEST)
-        low = max(low, text.rfind("\n", low, at) + 1)
-        earlier = _compiled(before).search(text[low:at])
+            return [], position + 1
+        low = max(search_start, position - _BACK - _WIDEST)
+        low = max(low, text.rfind("\n", low, position) + 1)
+        earlier = _compile_pattern(before).search(text[low:position])
         if earlier and check(name.group(), earlier.group("v")):
             return [(low + earlier.start("v"), low + earlier.end("v"))], name.end()
-        return [], at + 1
+        return [], position + 1
 
-    return told
+    return find_value

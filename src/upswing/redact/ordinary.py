@@ -1,4 +1,4 @@
-"""Is this a word that ordinary prose has beside a password, in nine languages?
+"""Is this a word that ordinary prose has beside a password, in twenty languages?
 
 Stems of six letters, without accents: the frequent words of programs' messages, and every word of
 those messages that speak of passwords. A password may be one of them; then it needs quotes or a sign.
@@ -6,21 +6,39 @@ those messages that speak of passwords. A password may be one of them; then it n
 
 from __future__ import annotations
 
-_STEM = 6
+from functools import cache
+
+from .everyday import LATIN, RUSSIAN
+from .everyday_more import MORE_LATIN, MORE_NATIVE
+from .fold import fold
+from .ordinary_more import STEMS_LATIN, STEMS_NATIVE
+
+_STEM, _LONG = 6, 7
 
 
-def ordinary(word: str) -> bool:
+def is_ordinary_word(word: str) -> bool:
     """Whether all parts of a word, or of words joined by hyphens, are ordinary.
 
-    >>> ordinary("expires"), ordinary("case-sensitive"), ordinary("swordfish")
+    >>> is_ordinary_word("expires"), is_ordinary_word("case-sensitive"), is_ordinary_word("swordfish")
     (True, True, False)
     """
     parts = word.lower().replace("_", "-").replace("'", "-").split("-")
-    return all(len(part) < 3 or part[:_STEM] in STEMS for part in parts)
+    return all(
+        len(part) < 3
+        or part[:_STEM] in STEMS
+        or part[:_LONG] in EVERYDAY
+        or part[:_STEM] in _russian_stems()
+        for part in parts
+    )
 
 
-STEMS = frozenset(
-    """
+@cache
+def _russian_stems() -> frozenset[str]:
+    """Stems as folding leaves them, where half of the letters have become Latin ones."""
+    return frozenset(fold(word).lower()[:_STEM] for word in (*RUSSIAN, *MORE_NATIVE, *STEMS_NATIVE))
+
+
+_OF_PROGRAMS = """
     aaaa aan aangem aangep aanmak aanpas aansta aantal abaiss abaixo abajo abando abarca abbrec abbruc abc abd aber aberto abfrag abgebr abgefr abgela
     abgele abgesc abhang abi abiert abilit ablage ablauf aborta aborte about above abrir abschn absolu abstan abstra aby acaba acabar acacak acao acar accao
     accede accele accept acces accesi acceso access accett accion accoes accord accoun accrio aceder aceita aceler acepta acerca acessi acesso achter acik
@@ -336,5 +354,7 @@ STEMS = frozenset(
     zmian zmiana zmiane zmiany zmieni zmienn zna znaczn znak znaki znakie znakow znaku znalez znam znanym zoals zobacz zoeken zonder zone zones zor zorla
     zorlan zorlay zorunl zostac zostal zostan zou zowel zrodel zrodla zrodlo zuerst zufall zugang zugegr zugeor zugewi zugrei zugrif zukunf zuletz zum zur
     zuruck zusamm zusatz zustan zuvor zwak zwei zweima zwisch zwraca zwykle zwykly
-    """.split()  # noqa: SIM905
-)  # fmt: skip
+""".split()  # noqa: SIM905
+
+STEMS = frozenset((*_OF_PROGRAMS, *STEMS_LATIN))
+EVERYDAY = frozenset(word[:_LONG] for word in (*LATIN, *MORE_LATIN))

@@ -36,6 +36,9 @@ class Anchor:
     caseless: bool = False
     edged: bool = True
     """For shapes: whether a letter or digit directly before rules the place out."""
+    core: str = ""
+    """For shapes of a fixed width: how `follow` ends, where its beginning stands everywhere in a text, so that looking
+    for the end first costs less."""
     before: str = ""
     """For late anchors: what stands before the literal, matched against the reversed text there."""
     late: bool = False
@@ -99,7 +102,7 @@ def refuse_dangerous(name: str, pattern: str, flags: int) -> None:
         tree = parser.parse(pattern, flags)
     except (re.error, OverflowError, RecursionError) as wrong:
         raise ValueError(f"rule {name!r}: the pattern is not valid: {wrong}") from None
-    ways, unbounded = _ways(tree)
+    ways, unbounded = _count_match_ways(tree)
     if unbounded:
         raise ValueError(
             f"rule {name!r}: an unbounded repeat (*, + or {{n,}}) can take quadratic time; "
@@ -117,7 +120,7 @@ def refuse_dangerous(name: str, pattern: str, flags: int) -> None:
         )
 
 
-def _ways(tree: Any) -> tuple[float, bool]:
+def _count_match_ways(tree: Any) -> tuple[float, bool]:
     """In how many ways can this match at one place, and does it repeat without bound?"""
     ways, unbounded = 1.0, False
     for op, arg in tree:
@@ -126,15 +129,15 @@ def _ways(tree: Any) -> tuple[float, bool]:
         if op in (c.MAX_REPEAT, c.MIN_REPEAT, c.POSSESSIVE_REPEAT):
             low, high, body = arg
             unbounded = unbounded or high is c.MAXREPEAT
-            inner, _ = part = _ways(body)
+            inner, _ = part = _count_match_ways(body)
             parts.append((1.0, part[1]))
             repeats = 1 if high is c.MAXREPEAT else high - low + 1
             ways *= min(inner, 2.0) ** min(high, 64) if inner > 1 else 1
         elif op is c.BRANCH:
-            branches = [_ways(branch) for branch in arg[1]]
+            branches = [_count_match_ways(branch) for branch in arg[1]]
             parts.append((sum(w for w, _ in branches), any(u for _, u in branches)))
         elif op in (c.SUBPATTERN, c.ATOMIC_GROUP, c.ASSERT, c.ASSERT_NOT):
-            parts.append(_ways(arg if op is c.ATOMIC_GROUP else arg[-1]))
+            parts.append(_count_match_ways(arg if op is c.ATOMIC_GROUP else arg[-1]))
         ways *= repeats
         for inner, endless in parts:
             ways *= inner

@@ -10,6 +10,7 @@ from . import (
     rules_logins,
     rules_named,
     rules_people,
+    rules_phones,
     rules_said,
     rules_text,
     rules_work,
@@ -32,5 +33,6 @@ def default_rules(*, public_ip: bool = True) -> tuple[Rule, ...]:
         + tables.RULES
         + rules_people.RULES
         + rules_contact.RULES
+        + rules_phones.RULES
         + (rules_contact.IP if public_ip else ())
     )

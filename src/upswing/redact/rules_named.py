@@ -7,10 +7,10 @@ One grammar joins name and value in prose, code, configuration, Markdown and HTM
 
 from __future__ import annotations
 
-from .build import fill
+from .build import example_value
 from .rule import Anchor, Rule
-from .values import password, phrase, pin, secret, token_told
-from .words import (  # fmt: skip
+from .values import is_passphrase, is_password, is_pin, is_secret, is_told_token
+from .words import (
     IS,
     LINK,
     OF,
@@ -20,12 +20,13 @@ from .words import (  # fmt: skip
     PIN_WORDS,
     SECRET_NAMES,
     SECRET_WORDS,
+    VERB,
 )
 
 QUOTE = r"""\\{0,3}["'`]"""
 TAG = r"(?:br[ ]?/?|b|strong|em|i|u|code|kbd|tt|samp|pre|span|p|div|li|td|th|dt|dd|label|h[1-6])"
 CLOSE = rf"(?:{QUOTE}|(?<=[A-Za-z])_(?![A-Za-z])|\]|\)|\*{{1,3}}|__|</{TAG}>){{0,3}}"
-_TYPE = r"(?:[ ](?:string|String|\*?char)[ ]=|\[[0-9]{0,4}\][ ]?=|\{(?=\")|[\"'`\])]{1,4}\.(?:fill|type|send_keys|sendKeys|set_value|setValue|val|input|press_sequentially|clear_and_type)\((?=[\"'`])|:[ \t]{0,2}(?:&?(?:'[a-z]+ )?(?:str|string|String|bytes|char|SecretStr)|Optional\[str\]|str \| None|string \| \w{4,9}|Option<String>)[ \t]{0,2}=)"
+_TYPE = r"(?:[ ](?:string|String|\*?char)[ ]=|\[[0-9]{0,4}\][ ]?=|\{(?=\")|[\"'`\])]{1,4}\.(?:fill|type|send_keys|sendKeys|set_value|setValue|val|input|press_sequentially|clear_and_type)\((?=[\"'`])|:[ \t]{0,2}(?:&?(?:'[a-z]+ )?(?:str|string|String|bytes|char|SecretStr|Final(?:\[str\])?|CharSequence)|Optional\[str\]|str \| None|string \| \w{4,9}|Option<String>)[ \t]{0,2}=)"
 _OP = r"(?P<op>:=|=>|->|={2,3}|\?\?=?|\|\|(?=[ ][\"'`])|!==?|=|:|(?<=[\"'`]),|\((?=\\{0,3}[\"'`])|[ ][\-~/](?=[ ])|\.{3,40}(?=[ ])|>(?=[ ]))"
 _PAIR = rf"(?P<pair>\s{{0,40}},?\s{{0,40}}(?:{QUOTE})?(?:value|val|v|wert|valor|valeur|content|data|default)(?:{QUOTE})?[ \t]{{0,3}}[:=]|[^<>\n\x00]{{0,80}}?[ ]value[ ]?=)"
 _JOIN = (
@@ -47,15 +48,15 @@ _FOLLOW = (
     r"[A-Za-z0-9_.'\-]{0,16}(?:(?:\\{0,3}[\"'`\])*_]|</[a-z1-6]{1,6}>){1,4}[ \t]{0,3}[:=,!<\-\n]|[ \t]{3,30}=|[ \t]{0,3}[:=!<>*\"'`"
     + LINK
     + "]"
-    rf"|[ ](?:[\-(]|{IS}[ ]|(?:for|fur|of|on|from|to|de|du|der|des|vom|zum|pour|para|per|di|del|do|da|voor|dla|{LINK}{{1,8}})[ ][^\n]{{1,42}}(?:[:=]|[ ]-?>|[ ]{IS}[ ])|[^ \n]{{0,20}}[0-9!@#$%^&+~])|\(\\{{0,3}}[\"'`]|[\"'`][ ]?[,\n]|[ ]?\n|,[ ]?(?:val|v\b|wert|content|data|default))"
+    rf"|[ ](?:[\-(]|{IS}[ ]|(?:for|fur|of|on|from|to|de|du|der|des|vom|zum|pour|para|per|di|del|do|da|voor|dla|{LINK}{{1,8}})[ ][^\n]{{1,42}}(?:[:=]|[ ]-?>|[ ]{IS}[ ])|[^ \n]{{0,20}}[0-9!@#$%^&+~])|[({{]\\{{0,3}}[\"'`]|\[[0-9]{{0,4}}\][ ]?=|[ ](?:string|String|char|str)[ ]=|[\"'`][ ]?[,\n]|[ ]?\n|,[ ]?(?:val|v\b|wert|content|data|default))"
 )
 
 
-def assignment(keys: str, suffix: str = _SUFFIX) -> str:
+def assignment_pattern(keys: str, suffix: str = _SUFFIX) -> str:
     return rf"(?P<k>(?:{keys}){suffix}){CLOSE}{_WHOSE}(?:[ \t]{{0,30}}(?==)|[ \t]{{0,3}}){_JOIN}[ \t]{{0,3}}{VALUE}"
 
 
-def words(
+def word_anchors(
     literals: tuple[str, ...], follow: str = _FOLLOW, reach: int = 142, before: str = ""
 ) -> tuple[Anchor, ...]:
     return tuple(
@@ -65,11 +66,15 @@ def words(
 
 
 _PHRASE = (
-    rf"(?P<k>{PASSWORD_NAMES}){CLOSE}{_WHOSE}[ \t]{{0,3}}(?::|=|[ ]?-(?=[ ])|(?![ ]e[ ])[ ]{IS}(?=[ ])|{LINK}{{1,8}})[*_]{{0,3}}[ \t]{{0,3}}"
+    rf"(?P<k>{PASSWORD_NAMES}){CLOSE}{_WHOSE}[ \t]{{0,3}}(?::|=|[ ]?-(?=[ ])|(?![ ][e{VERB}][ ])[ ]{IS}(?=[ ])|{LINK}{{1,8}})[*_]{{0,3}}[ \t]{{0,3}}"
     r"(?P<v>[^\W_]{2,16}(?:[ -][^\W_]{1,16}){2,7}|(?<=[:=*_ ])[^\W_]{4,16}[ ][^\W_]{4,16}(?=[ ]{0,2}(?:\n|$)))(?=[.!]?[ ]{0,2}(?:\n|$|[,;][ ]|[.!]?[\"'`<*|]|[.!][ ]))"
 )
 
-_PLAIN_SECRETS = tuple(w for w in SECRET_WORDS if "secret" in w or w in ("geheimnis", "segredo", "segreto", "recovery code", "backup code"))  # fmt: skip
+_PLAIN_SECRETS = tuple(
+    w
+    for w in SECRET_WORDS
+    if "secret" in w or w in ("geheimnis", "segredo", "segreto", "recovery code", "backup code")
+)
 """Names behind which a plain word may be the value."""
 _UNDOTTED = _FOLLOW.replace("[A-Za-z0-9_.'\\-]", "[A-Za-z0-9_'\\-]", 1)
 """Without what programs write: `token.py::test`, `token.value`."""
@@ -77,37 +82,61 @@ _UNDOTTED = _FOLLOW.replace("[A-Za-z0-9_.'\\-]", "[A-Za-z0-9_'\\-]", 1)
 RULES = (
     Rule(
         "password",
-        assignment(PASSWORD_NAMES),
-        anchors=words(PASSWORD_WORDS), judge=password, priority=45, trusted=True,
+        assignment_pattern(PASSWORD_NAMES),
+        anchors=word_anchors(PASSWORD_WORDS),
+        judge=is_password,
+        priority=45,
+        trusted=True,
         about="a password behind its name, in code, configuration, JSON or prose, in twenty languages",
         example='password = "' + "hunter2!" + '"',
     ),
     Rule(
         "passphrase",
         _PHRASE,
-        anchors=words(PASSWORD_WORDS), judge=phrase, kind="password", priority=43, trusted=True,
+        anchors=word_anchors(PASSWORD_WORDS),
+        judge=is_passphrase,
+        kind="password",
+        priority=43,
+        trusted=True,
         about="several words behind the name of a password that make no sentence",
         example="password: violet tractor lemon parade",
     ),
     Rule(
         "secret",
-        assignment(rf"(?:{SECRET_NAMES})(?i:[_ -]?(?:key|token|secret|api|d'acces|de acces[s]?o|dostepu|dostepowy|secret[oa]|segret[oa]|erisim|i)){{0,2}}s?"),
-        anchors=words(_PLAIN_SECRETS) + words(tuple(w for w in SECRET_WORDS if w not in _PLAIN_SECRETS), _UNDOTTED), judge=secret, priority=42, trusted=True,
+        assignment_pattern(
+            rf"(?:{SECRET_NAMES})(?i:[_ -]?(?:key|token|secret|api|d'acces|de acces[s]?o|dostepu|dostepowy|secret[oa]|segret[oa]|erisim|i)){{0,2}}s?"
+        ),
+        anchors=word_anchors(_PLAIN_SECRETS)
+        + word_anchors(tuple(w for w in SECRET_WORDS if w not in _PLAIN_SECRETS), _UNDOTTED),
+        judge=is_secret,
+        priority=42,
+        trusted=True,
         about="a random-looking value behind a name such as api_key, token or client_secret",
-        example='api_key = "' + fill(32) + '"',
+        example='api_key = "' + example_value(32) + '"',
     ),
     Rule(
         "secret-said",
         rf"(?:{SECRET_NAMES})(?![A-Za-z0-9_])[^\n.!?=;<>|\x00]{{0,70}}?(?:[:({LINK}]|[ ]{IS}(?=[ ])|[\"'`])[\s\"'`*]{{0,3}}(?P<v>[A-Za-z0-9_\-+/=.~]{{16,256}})(?![A-Za-z0-9])",
-        anchors=words(SECRET_WORDS, r"[^A-Za-z0-9_=\n][^\n]{1,80}[A-Za-z0-9_\-+/=.~]{16}", 120), judge=token_told, kind="secret", priority=37, trusted=True,
+        anchors=word_anchors(
+            SECRET_WORDS,
+            r"[^A-Za-z0-9_=\n](?:[A-Za-z0-9_\-+/=.~]{0,15}+[^A-Za-z0-9_\-+/=.~\n]){0,40}+[A-Za-z0-9_\-+/=.~]{16}",
+            660,
+        ),
+        judge=is_told_token,
+        kind="secret",
+        priority=37,
+        trusted=True,
         about="a random value in a sentence that speaks of a key or a token",
-        example="the API key that you asked for yesterday: " + fill(32),
+        example="the API key that you asked for yesterday: " + example_value(32),
     ),
     Rule(
         "pin",
-        assignment(PIN_NAMES, ""),
-        anchors=words(PIN_WORDS), judge=pin, priority=44, trusted=True,
+        assignment_pattern(PIN_NAMES, ""),
+        anchors=word_anchors(PIN_WORDS),
+        judge=is_pin,
+        priority=44,
+        trusted=True,
         about="PINs, one-time and security codes behind their name",
         example="PIN: " + "4821",
     ),
-)  # fmt: skip
+)

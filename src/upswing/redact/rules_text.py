@@ -6,9 +6,9 @@ import base64
 import binascii
 import re
 
-from .build import HEX, URL64, context, fill, varied
+from .build import HEX, URL64, example_value, has_varied_characters, keyword_context_rule
 from .rule import LEFT, Anchor, Rule
-from .values import dummy, flag_password, label, random_looking, several_words
+from .values import is_dummy, is_flag_password, is_label, is_several_words, random_looking
 from .words import PASSWORD_NAMES, PASSWORD_WORDS
 
 _Q = r"""\\{0,3}["'`]"""
@@ -18,14 +18,14 @@ _FLAG = re.compile(r"(?:^|[\s\"'`\[(])--?(?:[A-Za-z]{1,12}-){0,3}-?$")
 _PEM_KIND = r"(?:[A-Z0-9]{1,12} ){0,3}(?:PRIVATE|SECRET) KEY(?: BLOCK)?"
 
 
-def _basic(value: str) -> bool:
+def _is_basic_credential(value: str) -> bool:
     try:
         return b":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
     except (binascii.Error, ValueError):
         return False
 
 
-def _words(words: tuple[str, ...], follow: str, reach: int) -> tuple[Anchor, ...]:
+def _word_anchors(words: tuple[str, ...], follow: str, reach: int) -> tuple[Anchor, ...]:
     return tuple(Anchor(w, follow, reach=len(w) + reach, caseless=True, late=True) for w in words)
 
 
@@ -34,7 +34,7 @@ _BEFORE = re.compile(rf"(?i)\b{_KEYWORD}=[^\s=,()]{{1,60}}[ ]{{1,2}}$")
 _AFTER = re.compile(rf"(?i)[ ]{{1,2}}{_KEYWORD}=[^\s=,()]")
 
 
-def _connection(match: re.Match[str]) -> bool:
+def _is_in_connection_string(match: re.Match[str]) -> bool:
     """Do other keywords stand beside this one, with a semicolon or a space between?"""
     before = match.string[max(0, match.start() - 80) : match.start()]
     if (";" in before and "=" in before) or _BEFORE.search(before):
@@ -51,7 +51,7 @@ RULES = (
         anchors=(Anchor("-----BEGIN ", r"[A-Z]", 12),),
         split=True, priority=90, trusted=True,
         about="PEM, OpenSSH and PGP private keys, also cut off before their end",
-        example="-----BEGIN RSA " + "PRIVATE KEY-----\n" + fill(64) + "\n" + fill(40) + "\n-----END RSA " + "PRIVATE KEY-----",
+        example="-----BEGIN RSA " + "PRIVATE KEY-----\n" + example_value(64) + "\n" + example_value(40) + "\n-----END RSA " + "PRIVATE KEY-----",
     ),
     Rule(
         "private-key-end",
@@ -62,7 +62,7 @@ RULES = (
         validator=lambda v: v.index("-----END") > 20,
         priority=80, trusted=True,
         about="the rest of a private key whose beginning is elsewhere",
-        example=fill(64) + "\n" + fill(40) + "\n-----END EC " + "PRIVATE KEY-----",
+        example=example_value(64) + "\n" + example_value(40) + "\n-----END EC " + "PRIVATE KEY-----",
     ),
     Rule(
         "putty-key",
@@ -70,7 +70,7 @@ RULES = (
         anchors=(Anchor("PuTTY-User-Key-File-", r"[123]", 21),),
         kind="private-key", priority=85, trusted=True,
         about="PuTTY private keys",
-        example="PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: k\nPublic-Lines: 1\n" + fill(40) + "\nPrivate-Lines: 1\n" + fill(48),
+        example="PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: k\nPublic-Lines: 1\n" + example_value(40) + "\nPrivate-Lines: 1\n" + example_value(48),
     ),
     Rule(
         "jwt",
@@ -78,23 +78,23 @@ RULES = (
         anchors=(Anchor("eyJ", f"[{URL64}]{{8}}", 11),),
         split=True, priority=62, trusted=True,
         about="JSON web tokens",
-        example="eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiI0MiJ9" + "." + fill(43),
+        example="eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiI0MiJ9" + "." + example_value(43),
     ),
     Rule(
         "url-password",
         r"://[^\s:/@\"'<>\x00]{0,128}:(?P<v>[^\s/@\"'<>\x00][^\s@\"'<>\x00]{0,255})@[A-Za-z0-9\[$\{_.\-]",
         anchors=(Anchor("://", r"[A-Za-z0-9_.%+\-]{0,100}:", reach=110),),
-        validator=lambda v: not dummy(v) and "/" not in v[:1],
+        validator=lambda v: not is_dummy(v) and "/" not in v[:1],
         kind="password", priority=70, split=True, trusted=True,
         about="the password in scheme://user:password@host",
-        example="postgres://app:" + fill(12) + "@db.internal:5432/x",
+        example="postgres://app:" + example_value(12) + "@db.internal:5432/x",
     ),
     Rule(
         "odbc-password",
         r"(?i:pwd|password)[ ]?=[ ]?(?P<v>\{[^}\x00]{4,128}\}|[^\s;\"'<>\x00]{4,128})(?=;|\"|'|$|[ ]\w{2,20}=)",
-        anchors=_words(("pwd", "password"), "[ ]?=", 4),
-        validator=lambda v: not dummy(v) and "(" not in v and "$" not in v,
-        judge=_connection,
+        anchors=_word_anchors(("pwd", "password"), "[ ]?=", 4),
+        validator=lambda v: not is_dummy(v) and "(" not in v and "$" not in v,
+        judge=_is_in_connection_string,
         kind="password", priority=46, trusted=True,
         about="Pwd= in ODBC, ADO and JDBC connection strings",
         example="Server=db;Database=x;Uid=app;Pwd=correcthorse;",
@@ -102,8 +102,8 @@ RULES = (
     Rule(
         "password-element",
         rf"(?:{PASSWORD_NAMES}|(?i:secret|token))(?:[\"'][^<>\n\x00]{{0,80}}|</key>\s{{0,20}}<string)?>(?P<v>[^<>\n\x00]{{3,128}})</",
-        anchors=_words((*PASSWORD_WORDS, "secret", "token"), r"[A-Za-z]{0,8}(?:[\"'][^<>\n]{0,80}|</key>\s{0,20}<string)?>", 120),
-        validator=lambda v: not dummy(v) and not label(v) and (" " not in v or several_words(v)),
+        anchors=_word_anchors((*PASSWORD_WORDS, "secret", "token"), r"[A-Za-z]{0,8}(?:[\"'][^<>\n]{0,80}|</key>\s{0,20}<string)?>", 120),
+        validator=lambda v: not is_dummy(v) and not is_label(v) and (" " not in v or is_several_words(v)),
         kind="password", priority=44, trusted=True,
         about="<password>…</password>",
         example="<password>" + "hunter2" + "</password>",
@@ -111,8 +111,8 @@ RULES = (
     Rule(
         "password-flag",
         r"(?i:-(?:pass(?:word|wd|phrase|wort)?|pwd|token|secret|api-?key|kennwort|mdp))(?:[ ]{1,3}|=)[\"']?(?P<v>[^\s\"'$<\-\x00][^\s\"'\x00]{2,255})",
-        anchors=_words(("-pass", "-pwd", "-token", "-secret", "-api", "-kennwort", "-mdp"), "[a-z\\-]{0,6}[ =]", 10),
-        judge=lambda m: _FLAG.search(m.string[max(0, m.start() - 32) : m.start() + 1]) is not None and flag_password(m.group("v")),
+        anchors=_word_anchors(("-pass", "-pwd", "-token", "-secret", "-api", "-kennwort", "-mdp"), "[a-z\\-]{0,6}[ =]", 10),
+        judge=lambda m: _FLAG.search(m.string[max(0, m.start() - 32) : m.start() + 1]) is not None and is_flag_password(m.group("v")),
         kind="password", priority=46, trusted=True,
         about="--password VALUE on a command line",
         example="mytool --password " + "hunter2!x",
@@ -126,51 +126,51 @@ RULES = (
             Anchor("docker login", "[ ]", 13),
             Anchor("curl", "[ ]", 5),
         ),
-        validator=lambda v: not dummy(v), kind="password", priority=44, trusted=True,
+        validator=lambda v: not is_dummy(v), kind="password", priority=44, trusted=True,
         about="passwords given to sshpass, mysql -p, docker login and curl -u",
         example="curl -s -u admin:" + "hunter2x" + " https://x.test/",
     ),
     Rule(
         "bearer-token",
         r"(?i:bearer)(?:[ ]|%20|\\?[\"']?:[ ]?\\?[\"']?){1,2}(?P<v>[A-Za-z0-9._~+/=\-]{16,4096})",
-        anchors=_words(("bearer",), r"[ %\\\"':]", 2),
+        anchors=_word_anchors(("bearer",), r"[ %\\\"':]", 2),
         validator=lambda v: any(ch.isdigit() for ch in v) and random_looking(v),
         split=True, priority=48, trusted=True,
         about="Authorization: Bearer …",
-        example="Authorization: Bearer " + fill(32),
+        example="Authorization: Bearer " + example_value(32),
     ),
     Rule(
         "basic-auth",
         r"(?i:basic)[ ](?P<v>[A-Za-z0-9+/_\-]{8,512}={0,2})",
-        anchors=_words(("basic",), "[ ][A-Za-z0-9+/]{8}", 12),
-        validator=_basic, priority=71, trusted=True,
+        anchors=_word_anchors(("basic",), "[ ][A-Za-z0-9+/]{8}", 12),
+        validator=_is_basic_credential, priority=71, trusted=True,
         about="Authorization: Basic …",
-        example="Authorization: Basic " + base64.b64encode(b"app:" + fill(9).encode()).decode(),
+        example="Authorization: Basic " + base64.b64encode(b"app:" + example_value(9).encode()).decode(),
     ),
     Rule(
         "stored-login",
         rf"(?<![A-Za-z])auth{_CLOSE}[ ]?[:=][ ]?{_Q}(?P<v>[A-Za-z0-9+/]{{8,512}}={{0,2}})(?={_Q})",
-        anchors=_words(("auth",), r"""[\\"'`\]]{0,4}[ ]?[:=]""", 12),
-        validator=_basic, kind="basic-auth", priority=51, trusted=True,
+        anchors=_word_anchors(("auth",), r"""[\\"'`\]]{0,4}[ ]?[:=]""", 12),
+        validator=_is_basic_credential, kind="basic-auth", priority=51, trusted=True,
         about="the logins that docker and npm keep: auth, with user:password in base64",
-        example='"auth": "' + base64.b64encode(b"app:" + fill(9).encode()).decode() + '"',
+        example='"auth": "' + base64.b64encode(b"app:" + example_value(9).encode()).decode() + '"',
     ),
     Rule(
         "cookie",
         rf"(?i:cookie){_CLOSE}[ \t]{{0,2}}[:=,][ \t]{{0,2}}(?:{_Q})?(?P<v>[\w.\-]{{1,64}}=[^\s;\"'<\x00]{{6,4096}}(?:;[ ]?[^\r\n\"'\x00;]{{0,4096}}){{0,40}})",
-        anchors=_words(("cookie",), r"""[\\"'`\]]{0,4}[ \t]{0,2}[:=,]""", 12),
+        anchors=_word_anchors(("cookie",), r"""[\\"'`\]]{0,4}[ \t]{0,2}[:=,]""", 12),
         validator=lambda v: any(ch.isdigit() for ch in v), priority=52, trusted=True,
         about="Cookie and Set-Cookie headers",
-        example="Cookie: session=" + fill(24) + "; theme=dark",
+        example="Cookie: session=" + example_value(24) + "; theme=dark",
     ),
     Rule(
         "session-id",
         r"(?i:PHPSESSID|JSESSIONID|connect\.sid|ASP\.NET_SessionId|csrftoken|sessionid|session)=(?P<v>[A-Za-z0-9%._\-]{16,256})",
-        anchors=_words(("phpsessid=", "jsessionid=", "connect.sid=", "sessionid=", "csrftoken=", "session="), "", 2),
+        anchors=_word_anchors(("phpsessid=", "jsessionid=", "connect.sid=", "sessionid=", "csrftoken=", "session="), "", 2),
         validator=random_looking, priority=47, trusted=True,
         about="session ids by their usual names",
-        example="JSESSIONID=" + fill(32),
+        example="JSESSIONID=" + example_value(32),
     ),
-    context("webhook-url", ("webhook",), r"https://[^\s\"'<>\x00]{20,300}", example="WEBHOOK_URL=https://hooks.corp.test/in/" + fill(24), validator=lambda v: random_looking(v.rstrip("/").rsplit("/", 1)[-1]), priority=43, about="a webhook's address with a random part"),
-    context("hex-key", ("encryption", "aes_key", "hmac", "signing"), "[0-9a-f]{32,128}", kind="secret", example="HMAC_KEY=" + fill(64, HEX), validator=varied, priority=41, about="raw keys in hexadecimal"),
+    keyword_context_rule("webhook-url", ("webhook",), r"https://[^\s\"'<>\x00]{20,300}", example="WEBHOOK_URL=https://hooks.corp.test/in/" + example_value(24), validator=lambda v: random_looking(v.rstrip("/").rsplit("/", 1)[-1]), priority=43, about="a webhook's address with a random part"),
+    keyword_context_rule("hex-key", ("encryption", "aes_key", "hmac", "signing"), "[0-9a-f]{32,128}", kind="secret", example="HMAC_KEY=" + example_value(64, HEX), validator=has_varied_characters, priority=41, about="raw keys in hexadecimal"),
 )  # fmt: skip

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 
 from .cues import ADVERBS, CUES, SERVICES
-from .ordinary import ordinary
-from .strength import strong
-from .values import DOTTED, IDENTIFIER, LETTERS, digits, dummy, in_code, label, mixed
-from .words import IDENTIFIERS, says_something
+from .ordinary import is_ordinary_word
+from .strength import is_strong_token
+from .values import (
+    DOTTED,
+    IDENTIFIER,
+    LETTERS,
+    count_digits,
+    has_mixed_characters,
+    is_dummy,
+    is_in_code,
+    is_label,
+)
+from .words import IDENTIFIERS, describes_password
 
 COMPOUNDS = frozenset(
     """
@@ -43,7 +52,7 @@ COMPOUNDS = frozenset(
     keep type enter click go see read write use using make get give take send leave try ask tell help work works worked fails failed
     unuttum gizli benzersiz gecici rastgele hazir tesekkurler bugun yarin dun yeni eski kolay zor onemli farkli ayni degistir degisti sifirla
     """.split()  # noqa: SIM905
-)  # fmt: skip
+)
 """What stands behind the name of a password and is none: the rest of a noun, or what is said of it."""
 
 QUALITIES = frozenset(
@@ -65,7 +74,104 @@ SETTING = re.compile(
     r"|alter\w*|mud\w*|defin\w*|coloqu\w*|troc\w*|impost\w*|reimpost\w*|messo|ustaw\w*|zmie\w*|zet|zetten|gezet|verander\w*|wijzig\w*|gewijzigd|ayarla\w*|degistir\w*|yap\w*)\b|[\x0f]"
 )
 _NEXT = re.compile(r"[ \t]{1,2}([A-Za-z]{1,20})\b(?![=:])")
-_GOES_ON = frozenset("and und et y e i en ve for on but user http https url host from login so then or oder ou o lub of aber mais pero mas ma ale maar please bitte danke thanks merci gracias obrigado grazie dzieki as wie comme como come jak zoals if wenn si se jesli als por para no na em en im am an fur fuer to in at w do auf sur chez su per da dla voor op bei".split())  # noqa: SIM905  # fmt: skip
+_GOES_ON = frozenset(
+    [
+        "and",
+        "und",
+        "et",
+        "y",
+        "e",
+        "i",
+        "en",
+        "ve",
+        "for",
+        "on",
+        "but",
+        "user",
+        "http",
+        "https",
+        "url",
+        "host",
+        "from",
+        "login",
+        "so",
+        "then",
+        "or",
+        "oder",
+        "ou",
+        "o",
+        "lub",
+        "of",
+        "aber",
+        "mais",
+        "pero",
+        "mas",
+        "ma",
+        "ale",
+        "maar",
+        "please",
+        "bitte",
+        "danke",
+        "thanks",
+        "merci",
+        "gracias",
+        "obrigado",
+        "grazie",
+        "dzieki",
+        "as",
+        "wie",
+        "comme",
+        "como",
+        "come",
+        "jak",
+        "zoals",
+        "if",
+        "wenn",
+        "si",
+        "se",
+        "jesli",
+        "als",
+        "por",
+        "para",
+        "no",
+        "na",
+        "em",
+        "en",
+        "im",
+        "am",
+        "an",
+        "fur",
+        "fuer",
+        "to",
+        "in",
+        "at",
+        "w",
+        "do",
+        "auf",
+        "sur",
+        "chez",
+        "su",
+        "per",
+        "da",
+        "dla",
+        "voor",
+        "op",
+        "bei",
+        "acho",
+        "creo",
+        "credo",
+        "penso",
+        "viu",
+        "ta",
+        "ok",
+        "ne",
+        "je",
+        "glaub",
+        "glaube",
+        "denk",
+        "mysle",
+    ]
+)
 _NO_PASSWORD = re.compile(
     r"(?i)(?:sha|md|aes|rsa|utf|base|v|ed|http|win|x|rev|id|tls|ssl|pbkdf|bcrypt|argon|level|step|line|oauth|ipv|s|h|a|p|k|test|user|host|node|key|str)[-_]?[0-9]{1,4}|[0-9]{1,3}[a-z+]{1,10}|[0-9.,:%/x\-]+|[A-Za-z]+(?:[_/][a-z]+)*[_/][0-9]{1,3}"
 )
@@ -83,24 +189,29 @@ _HOW = re.compile(
     r"(?i)\b(?:how|where|wie|wo|comment|ou|como|donde|onde|come|dove|hoe|waar|jak|gdzie|nasil|hvordan|hur)\b"
 )
 _WHOSE = re.compile(
-    r"[ ](?:is|was|ist|war|lautet|est|etait|es|era|e|jest|to)[ ](<?)([^\s<>.,;:!?]{3,64})|[ ]?[:=]"
+    r"[ ](?:is|was|ist|war|lautet|est|etait|es|era|e|\x15|jest|to)[ ](<?)([^\s<>.,;:!?]{3,64})|[ ]?[:=]"
 )
 
 
-def asks_how(text: str, at: int) -> bool:
+def asks_how(text: str, position: int) -> bool:
     """Does the line before this place ask how, or where, something is done?"""
-    return _HOW.search(text, max(text.rfind("\n", 0, at) + 1, at - 80), at) is not None
+    return (
+        _HOW.search(text, max(text.rfind("\n", 0, position) + 1, position - 80), position)
+        is not None
+    )
 
 
-def whose(text: str, at: int) -> bool:
+def names_password_owner(text: str, position: int) -> bool:
     """Is the password told only behind this word, which says whose it is: `password Deezer is …`?"""
-    match = _WHOSE.match(text, at)
+    match = _WHOSE.match(text, position)
     if match is None or match.group(2) is None:
         return match is not None
-    return bool(match.group(1)) or not (says_something(match.group(2)) or ordinary(match.group(2)))
+    return bool(match.group(1)) or not (
+        describes_password(match.group(2)) or is_ordinary_word(match.group(2))
+    )
 
 
-def ended(match: re.Match[str]) -> bool:
+def ends_sentence(match: re.Match[str]) -> bool:
     """Does the sentence end here, or begin something new?"""
     if match.group(0)[-1] in ".!?,;":
         return True
@@ -108,35 +219,39 @@ def ended(match: re.Match[str]) -> bool:
     return word is None or word.group(1)[0].isupper() or word.group(1).lower() in _GOES_ON
 
 
-def tells(match: re.Match[str], value: str) -> bool:
+def can_be_password(match: re.Match[str], value: str) -> bool:
     """Could this bare word be a password, and not what is said of one?
 
     A word with digits or signs could; a plain one unless it is known to be said of passwords.
     """
     plain = value.rstrip(_TRAIL)
     low = plain.lower()
-    if len(plain) < 4 or dummy(plain) or label(plain) or "(" in plain or low in IDENTIFIERS:
+    if len(plain) < 4 or is_dummy(plain) or is_label(plain) or "(" in plain or low in IDENTIFIERS:
         return False
-    if ("/" in plain and not digits(plain)) or plain[0] == "#":
+    if ("/" in plain and not count_digits(plain)) or plain[0] == "#":
         return False
-    if says_something(low) or low in COMPOUNDS or low.startswith(("http", "--", "/", "./", "~/")):
+    if (
+        describes_password(low)
+        or low in COMPOUNDS
+        or low.startswith(("http", "--", "/", "./", "~/"))
+    ):
         return False
-    if DOTTED.fullmatch(plain) and not digits(plain):
+    if DOTTED.fullmatch(plain) and not count_digits(plain):
         return False
-    if digits(plain) and not mixed(plain):
-        return digits(plain) >= 4 and plain.isdigit()
-    if mixed(plain) or digits(plain):
+    if count_digits(plain) and not has_mixed_characters(plain):
+        return count_digits(plain) >= 4 and plain.isdigit()
+    if has_mixed_characters(plain) or count_digits(plain):
         return value[-1] in "!?" or not _NO_PASSWORD.fullmatch(plain)
     if (
         (plain.isupper() and len(plain) < 6)
         or low in CUES
         or low in ADVERBS
         or low in SERVICES
-        or ordinary(low)
-        or (_ADJECTIVE.fullmatch(low) and not strong(plain))
+        or is_ordinary_word(low)
+        or (_ADJECTIVE.fullmatch(low) and not is_strong_token(plain))
     ):
         return False
-    if in_code(match) and IDENTIFIER.fullmatch(plain):
+    if is_in_code(match) and IDENTIFIER.fullmatch(plain):
         return False
     return (
         LETTERS.fullmatch(plain.replace("-", "").replace("_", "")) is not None

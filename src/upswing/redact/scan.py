@@ -13,12 +13,12 @@ from typing import Protocol
 from .decode import Dense, decode
 from .errors import Overflow
 from .fold import HIDDEN, fold
-from .layer import Builder, Layer, Span, ground
+from .layer import Builder, Layer, Span, ground_layer
 from .names import PLACEHOLDER
-from .nominate import Engine, TooMany, most_places
+from .nominate import Engine, TooMany, max_places
 from .rule import Rule
 from .values import random_looking
-from .wallet import SEED, phrases, regions
+from .wallet import SEED, listed, phrases, regions
 
 _DEPTH = 4
 """Levels of decoding: base64 of base64 of percent escapes is three."""
@@ -52,6 +52,14 @@ class Hit:
         return f"Hit({self.rule!r}, {self.form!r}, {self.places!r})"
 
 
+class _Flood(Exception):
+    """Some of a layer holds more than can be looked at: it has to go before the rest is read."""
+
+    def __init__(self, hits: list[Hit]) -> None:
+        super().__init__(len(hits))
+        self.hits = hits
+
+
 @dataclass(frozen=True, slots=True)
 class _Match:
     rule: Rule
@@ -68,12 +76,12 @@ class _Patterns(dict[int, re.Pattern[str]]):
 
     def __missing__(self, number: int) -> re.Pattern[str]:
         rule = self._rules[number]
-        self[number] = _compiled(rule.pattern, rule.flags)
+        self[number] = _compile_pattern(rule.pattern, rule.flags)
         return self[number]
 
 
 @lru_cache(maxsize=1024)
-def _compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+def _compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
     """Compiled once, also for several scanners."""
     return re.compile(pattern, flags)
 
@@ -86,7 +94,7 @@ class Scanner:
         self._engine = engine
         self._recognisers = recognisers
         self._patterns = _Patterns(rules)
-        self._backs = [_compiled(rule.back) if rule.back else None for rule in rules]
+        self._backs = [_compile_pattern(rule.back) if rule.back else None for rule in rules]
         self._kinds = {rule.kind for rule in rules} | {"overflow"}
         self._seed = SEED if SEED in rules else None
         self._free = [i for i, rule in enumerate(rules) if not rule.anchors]
@@ -101,39 +109,44 @@ class Scanner:
 
         `named` tells the key that a leaf is the value of; None for an item of a list.
         """
-        layer: Layer | None = ground(leaves)
-        hits = list(self._recognised(leaves)) if self._recognisers else []
+        layer: Layer | None = ground_layer(leaves)
+        hits = list(self._run_recognisers(leaves)) if self._recognisers else []
         budget = 4 * len(layer.raw) + 1_000_000 if layer else 0
         for depth in range(_DEPTH + 1):
             if layer is None:
                 break
             builder = Builder(layer)
             try:
-                hits += self._one_layer(layer, builder, decoding=depth < _DEPTH)
+                hits += self._scan_layer(layer, builder, decoding=depth < _DEPTH)
+            except _Flood as flood:
+                return flood.hits  # the rest is read without them, in the next round
             except TooMany as many:
-                raise Overflow(_blame(layer, many.places)) from None
+                raise Overflow(_leaves_holding(layer, many.places)) from None
             except Dense as dense:
-                raise Overflow(_blame(layer, [dense.at])) from None
+                raise Overflow(_leaves_holding(layer, [dense.at])) from None
             budget -= builder.size
             if extra and depth == 0:
                 extra(layer, builder)
             if budget < 0:
-                raise Overflow(_blame(layer, list(range(0, len(layer.raw), 64))))
+                raise Overflow(_leaves_holding(layer, list(range(0, len(layer.raw), 64))))
             layer = builder.done()
-        return _without_neighbours(_without_false_seams(hits, leaves), leaves, named)
+        return _without_joined_neighbours(_without_false_seams(hits, leaves), leaves, named)
 
     def suspicious(self, text: str) -> bool:
         """Is there anything in this text that a closer look could find?"""
         seen = fold(text)
         nominated = self._engine.nominate(seen.encode("latin-1", "replace"))
-        return bool(nominated.places or nominated.marks or self._free or HIDDEN in seen)
+        found = nominated.places or nominated.marks or nominated.floods
+        return bool(found or self._free or HIDDEN in seen)
 
-    def _one_layer(self, layer: Layer, builder: Builder, *, decoding: bool) -> Iterator[Hit]:
+    def _scan_layer(self, layer: Layer, builder: Builder, *, decoding: bool) -> Iterator[Hit]:
         nominated = self._engine.nominate(layer.text.encode("latin-1", "replace"))
-        hits, most = [], most_places(len(layer.text))
-        seeds = self._phrases(layer, nominated.marks.get("words", []))
-        for match in chain(self._matches(layer, nominated.places), seeds):
-            if hit := _hit(layer, match):
+        if nominated.floods:
+            raise _Flood(list(_flood_hits(layer, nominated.floods)))
+        hits, most = [], max_places(len(layer.text))
+        seeds = self._find_seed_phrases(layer, nominated.marks.get("words", []))
+        for match in chain(self._confirm_places(layer, nominated.places), seeds):
+            if hit := _hit_in_leaves(layer, match):
                 hits.append(hit)
                 if len(hits) > most:
                     raise TooMany([match.value[0], *(at for at, _ in nominated.places)])
@@ -141,7 +154,7 @@ class Scanner:
             decode(layer, nominated.marks, builder)
         return iter(hits)
 
-    def _matches(self, layer: Layer, places: list[tuple[int, int]]) -> Iterator[_Match]:
+    def _confirm_places(self, layer: Layer, places: list[tuple[int, int]]) -> Iterator[_Match]:
         """Confirm each place; what lies inside a match of the same rule is passed over."""
         done = [0] * len(self._rules)
         for position, number in places:
@@ -155,15 +168,15 @@ class Scanner:
             if match and self._inside_placeholder(layer.text, position, position + 1):
                 continue  # the name of one of our placeholders announces nothing
             if match and self._rules[number].spans:
-                several, done[number] = self._several(number, match, floor, roof)
+                several, done[number] = self._matches_of_span_rule(number, match, floor, roof)
                 yield from several
-            elif match and (found := self._judged(number, match, floor)):
+            elif match and (found := self._validated_match(number, match, floor)):
                 done[number] = match.end()
                 yield found
         for number in self._free:
-            yield from self._search(layer, number)
+            yield from self._search_unanchored(layer, number)
 
-    def _several(
+    def _matches_of_span_rule(
         self, number: int, match: re.Match[str], floor: int, roof: int
     ) -> tuple[list[_Match], int]:
         rule, text = self._rules[number], match.string
@@ -175,10 +188,13 @@ class Scanner:
         ]
         return found, max(end, match.end())
 
-    def _phrases(self, layer: Layer, marks: list[int]) -> Iterator[_Match]:
+    def _find_seed_phrases(self, layer: Layer, marks: list[int]) -> Iterator[_Match]:
         rule = self._seed
         if rule is None:
             return
+        marks = listed(layer.text, marks)
+        if len(marks) > max_places(len(layer.text)):
+            raise TooMany(marks)
         for piece, inside in groupby(marks, layer.piece):
             floor, roof = layer.starts[piece], layer.ends[piece]
             here = [mark for mark in inside if floor <= mark < roof]
@@ -186,16 +202,16 @@ class Scanner:
                 for span in phrases(layer.text, low, high):
                     yield _Match(rule, span, span)
 
-    def _search(self, layer: Layer, number: int) -> Iterator[_Match]:
+    def _search_unanchored(self, layer: Layer, number: int) -> Iterator[_Match]:
         literals = self._rules[number].literals
         if literals and not any(literal in layer.text for literal in literals):
             return
         for floor, roof in zip(layer.starts, layer.ends, strict=True):
             for match in self._patterns[number].finditer(layer.text, floor, roof):
-                if found := self._judged(number, match, floor):
+                if found := self._validated_match(number, match, floor):
                     yield found
 
-    def _judged(self, number: int, match: re.Match[str], floor: int) -> _Match | None:
+    def _validated_match(self, number: int, match: re.Match[str], floor: int) -> _Match | None:
         rule, back = self._rules[number], self._backs[number]
         start, end = _value_span(match)
         if back:
@@ -214,7 +230,7 @@ class Scanner:
         match = PLACEHOLDER.match(text, at) if at >= 0 else None
         return match is not None and match.end() >= end and match.group(1) in self._kinds
 
-    def _recognised(self, leaves: list[str]) -> Iterator[Hit]:
+    def _run_recognisers(self, leaves: list[str]) -> Iterator[Hit]:
         for recogniser in self._recognisers:
             for i, leaf in enumerate(leaves):
                 for start, end, kind in recogniser.find(leaf):
@@ -229,12 +245,15 @@ def _without_false_seams(hits: list[Hit], leaves: list[str]) -> list[Hit]:
         hit
         for hit in hits
         if len(hit.places) == 1
-        or ((hit.rule, hit.places[0].leaf) not in alone and not _only_words(hit, leaves))
-        or _goes_on("".join([leaves[p.leaf][p.start : p.end] for p in hit.places[1:]]))
+        or hit.rule == SEED.name
+        or ((hit.rule, hit.places[0].leaf) not in alone and not _is_list_of_words(hit, leaves))
+        or _looks_like_continuation(
+            "".join([leaves[p.leaf][p.start : p.end] for p in hit.places[1:]])
+        )
     ]
 
 
-def _without_neighbours(
+def _without_joined_neighbours(
     hits: list[Hit], leaves: list[str], named: Callable[[int], str | None]
 ) -> list[Hit]:
     """Where the last piece is a value by itself, a word of another key before it is just a word.
@@ -243,7 +262,7 @@ def _without_neighbours(
     """
     alone = {(hit.rule, hit.places[0].leaf) for hit in hits if len(hit.places) == 1}
 
-    def innocent(place: Place, last: Place) -> bool:
+    def is_plain_neighbour(place: Place, last: Place) -> bool:
         key, word = named(place.leaf), leaves[place.leaf]
         whole = place.start == 0 and place.end == len(word)
         return whole and key not in (None, named(last.leaf)) and _WORD.fullmatch(word) is not None
@@ -253,11 +272,11 @@ def _without_neighbours(
         for hit in hits
         if len(hit.places) == 1
         or (hit.rule, hit.places[-1].leaf) not in alone
-        or not all(innocent(place, hit.places[-1]) for place in hit.places[:-1])
+        or not all(is_plain_neighbour(place, hit.places[-1]) for place in hit.places[:-1])
     ]
 
 
-def _only_words(hit: Hit, leaves: list[str]) -> bool:
+def _is_list_of_words(hit: Hit, leaves: list[str]) -> bool:
     """Words of a list behind one that ends like a prefix: `["sk-", "organisation", …]`."""
     pieces = [leaves[p.leaf][p.start : p.end] for p in hit.places]
     worded = all(_WORD.fullmatch(piece) for piece in pieces[1:])
@@ -268,7 +287,7 @@ _WORD = re.compile(r"[A-Za-z]?[a-z]{1,23}(?:[_-][a-z]{1,23}){0,3}")
 """A word, or a few, such as the closed lists of programs have."""
 
 
-def _goes_on(piece: str) -> bool:
+def _looks_like_continuation(piece: str) -> bool:
     mixed = any(ch.isdigit() for ch in piece) and piece.lower() != piece != piece.upper()
     return mixed or random_looking(piece)
 
@@ -294,7 +313,16 @@ def _walk_back(back: re.Pattern[str], text: str, at: int, floor: int, most: int)
     return start
 
 
-def _hit(layer: Layer, match: _Match) -> Hit | None:
+def _flood_hits(layer: Layer, spans: list[Span]) -> Iterator[Hit]:
+    """What holds more than can be looked at goes as a whole, in each piece that it touches."""
+    for start, end in spans:
+        for piece in range(max(0, layer.piece(start)), layer.piece(end - 1) + 1):
+            low, high = max(start, layer.starts[piece]), min(end, layer.ends[piece])
+            if low < high and (places := locate_in_leaves(layer, [(low, high)])):
+                yield Hit("overflow", "overflow", 100, layer.text[low:high], "plain", places)
+
+
+def _hit_in_leaves(layer: Layer, match: _Match) -> Hit | None:
     """The match in terms of the leaves; None when another layer has it already."""
     rule, (start, end) = match.rule, match.value
     piece = layer.piece(start)
@@ -305,14 +333,14 @@ def _hit(layer: Layer, match: _Match) -> Hit | None:
     low, high = max(match.touched[0] - 1, layer.starts[piece]), match.touched[1] + 1
     if layer.parent and not layer.sources(low, min(high, layer.ends[piece]))[1]:
         return None  # the layer below has it, with the same neighbours
-    places = to_ground(layer, [(start, end)])
+    places = locate_in_leaves(layer, [(start, end)])
     if not places or (split and (len(places) < 2 or not rule.split)):
         return None
     value = layer.text[start:end]
     return Hit(rule.name, rule.kind, rule.priority, value, "+".join(forms) or "plain", places)
 
 
-def to_ground(layer: Layer, spans: list[Span]) -> tuple[Place, ...]:
+def locate_in_leaves(layer: Layer, spans: list[Span]) -> tuple[Place, ...]:
     while layer.parent:
         spans = [below for span in spans for below in layer.sources(*span)[0]]
         layer = layer.parent
@@ -323,12 +351,12 @@ def to_ground(layer: Layer, spans: list[Span]) -> tuple[Place, ...]:
     return tuple(places)
 
 
-def _blame(layer: Layer, positions: list[int]) -> tuple[int, ...]:
+def _leaves_holding(layer: Layer, positions: list[int]) -> tuple[int, ...]:
     """The leaves that hold nearly all of these positions, the worst first."""
     sample = positions[:: max(1, len(positions) // 2000)]
     counts: Counter[int] = Counter()
     for at in sample:
-        counts.update(p.leaf for p in to_ground(layer, [(at, at + 1)]))
+        counts.update(p.leaf for p in locate_in_leaves(layer, [(at, at + 1)]))
     chosen, covered = [], 0
     for leaf, count in counts.most_common():
         chosen.append(leaf)

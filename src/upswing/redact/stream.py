@@ -10,17 +10,27 @@ inside a finding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from .names import Names
 from .redactor import Finding, Redacted, Redactor
 
-_BLOCK = 1 << 20
-_CONTEXT = 1 << 12
-_AHEAD = 1 << 16
+
+@dataclass(frozen=True, slots=True)
+class StreamWindow:
+    """Characters of each part of the window."""
+
+    context: int = 1 << 12
+    block: int = 1 << 20
+    ahead: int = 1 << 16
 
 
-def filter_text(chunks: Iterable[str], redactor: Redactor) -> Iterator[Redacted[str]]:
+_WINDOW = StreamWindow()
+
+
+def filter_text(
+    chunks: Iterable[str], redactor: Redactor, window: StreamWindow = _WINDOW
+) -> Iterator[Redacted[str]]:
     """The stream in redacted blocks, however it was cut into chunks.
 
     >>> redactor = Redactor(engine="python")
@@ -31,21 +41,21 @@ def filter_text(chunks: Iterable[str], redactor: Redactor) -> Iterator[Redacted[
     held, written = "", 0
     for chunk in chunks:
         held += chunk
-        while len(held) - written > _BLOCK + _AHEAD:
-            block, cut = _block(redactor, names, held, written, written + _BLOCK)
+        while len(held) - written > window.block + window.ahead:
+            block, cut = _redact_block(redactor, names, held, written, written + window.block)
             yield block
-            written = min(cut, _CONTEXT)
+            written = min(cut, window.context)
             held = held[cut - written :]
     if len(held) > written:
-        yield _block(redactor, names, held, written, len(held))[0]
+        yield _redact_block(redactor, names, held, written, len(held))[0]
 
 
-def _block(
+def _redact_block(
     redactor: Redactor, names: Names, window: str, start: int, stop: int
 ) -> tuple[Redacted[str], int]:
     """The block from `start` to `stop`, or to the end of what `stop` would cut; and that end."""
     parts, inside, at = [], [], start
-    for found in _outermost(redactor.text(window, names).findings):
+    for found in _outermost_findings(redactor.text(window, names).findings):
         if found.end <= at or found.start >= stop:
             continue
         parts += [window[at : found.start], found.placeholder]
@@ -56,7 +66,7 @@ def _block(
     return Redacted("".join(parts), tuple(inside)), stop
 
 
-def _outermost(findings: tuple[Finding, ...]) -> list[Finding]:
+def _outermost_findings(findings: tuple[Finding, ...]) -> list[Finding]:
     """Findings of later rounds may cover earlier ones: the widest at each place."""
     kept: list[Finding] = []
     for found in sorted(findings, key=lambda f: (f.start, -f.end)):

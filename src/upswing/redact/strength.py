@@ -12,13 +12,35 @@ from __future__ import annotations
 
 import re
 
-from .values import dummy, label
+from .values import is_dummy, is_label
 
 _RARE = {
-    "a": "e", "b": "dfhkmpqvwxz", "c": "bdfgpqvwx", "d": "fhjqvx", "f": "chjkmnpqvwxz", "g": "bfjqvwxyz", "h": "bcdfjkpqvxyz", "i": "i", "j": "bchjmqrtwxy",
-    "k": "dfhjpqvwxyz", "l": "jqwxz", "m": "fhjqrvwxz", "n": "jx", "o": "hx", "p": "bjkqvwxz", "q": "abcdefghijklmnopqrstvwxyz", "r": "jx", "s": "x",
-    "t": "jqx", "u": "q", "v": "bcdfghjklmnqstwxyz", "w": "bfghjmqvwx", "x": "bdfghjklmnqrsuvwyz", "y": "hqvxyz", "z": "fhjqvx",
-}  # fmt: skip
+    "a": "e",
+    "b": "dfhkmpqvwxz",
+    "c": "bdfgpqvwx",
+    "d": "fhjqvx",
+    "f": "chjkmnpqvwxz",
+    "g": "bfjqvwxyz",
+    "h": "bcdfjkpqvxyz",
+    "i": "i",
+    "j": "bchjmqrtwxy",
+    "k": "dfhjpqvwxyz",
+    "l": "jqwxz",
+    "m": "fhjqrvwxz",
+    "n": "jx",
+    "o": "hx",
+    "p": "bjkqvwxz",
+    "q": "abcdefghijklmnopqrstvwxyz",
+    "r": "jx",
+    "s": "x",
+    "t": "jqx",
+    "u": "q",
+    "v": "bcdfghjklmnqstwxyz",
+    "w": "bfghjmqvwx",
+    "x": "bdfghjklmnqrsuvwyz",
+    "y": "hqvxyz",
+    "z": "fhjqvx",
+}
 _PAIRS = frozenset(first + second for first, rest in _RARE.items() for second in rest)
 """Pairs of letters that hardly a word has, in nine languages."""
 
@@ -28,7 +50,7 @@ _NO_TOKEN = re.compile(
     r"| (?:\w+/)+\w* | [\d.,:%/x-]+[a-z]{0,3} | [a-z0-9]+(?:[=][a-z0-9_.-]*)+ | .*&\w*=.* | v?\d+(?:\.\d+)+\S* | .*%(?:0A|%|\d\$|[sdcu]\b).*"
     r"| (?:log4j|[il]1[80]n|k8s|x86|utf-?\d|oauth\d?|base(?:32|64|85)|sha\d|md5|ipv[46]|h26[45]|mp[34]|win(?:32|64)|amd64|arm64|aarch64|pbkdf2|argon2"
     r"|pkcs\#?\d|socks\d|rfc\d|[0m]365|office365|2fa|tls1|es\d{4}|aes-?\d|rsa-?\d|ed25519|curve25519|bip39|x509|latin\d|iso-?\d|cp125|python\d|php\d|http/?\d|web[23]|e2e|b2b|s3|ec2|a11y|hmac|ssh-?\d|v\d|pgp|gpg|bcrypt|\d+x\d+).{0,12}"
-)  # fmt: skip
+)
 _COUNTED = re.compile(
     r"[A-Za-z]*[a-z_-][A-Za-z]*[_-]?[0-9]{1,4}|[A-Z]+[_-]?[0-9]{1,6}|[0-9]{1,4}[A-Za-z]+"
 )
@@ -37,46 +59,55 @@ _SWITCH = re.compile(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 _LEAST, _MOST = 5, 64
 
 
-def unlikely(word: str) -> int:
+def count_unlikely_pairs(word: str) -> int:
     """How many pairs of letters does this word have that words do not have?
 
-    >>> unlikely("sunflower"), unlikely("qzkfpwtj") > 1
+    >>> count_unlikely_pairs("sunflower"), count_unlikely_pairs("qzkfpwtj") > 1
     (0, True)
     """
     low = word.lower()
     return sum(low[i : i + 2] in _PAIRS for i in range(len(low) - 1))
 
 
-def strong(token: str) -> bool:
+def is_strong_token(token: str) -> bool:
     """Would nobody write this in a sentence unless it is a secret?
 
-    >>> [strong(t) for t in ("Summer2024!", "x9Kd2mQ", "qzkfpwtjx", "user42", "sha256sum", "swordfish")]
+    >>> [is_strong_token(t) for t in ("Summer2024!", "x9Kd2mQ", "qzkfpwtjx", "user42", "sha256sum", "swordfish")]
     [True, True, True, False, False, False]
     """
-    if not _LEAST <= len(token) <= _MOST or dummy(token) or _NO_TOKEN.fullmatch(token):
+    if not _LEAST <= len(token) <= _MOST or is_dummy(token) or _NO_TOKEN.fullmatch(token):
         return False
     if token.isascii() and token.isalpha():
-        return _random_letters(token)
-    if not any(ch.isalpha() for ch in token) or (label(token) and token.isalpha()):
+        return _has_random_letters(token)
+    if not any(ch.isalpha() for ch in token) or (is_label(token) and token.isalpha()):
         return False
     digits = sum(ch.isdigit() for ch in token)
     if not _SIGNS.isdisjoint(token[1:] if digits else token[1:-1]):
         return bool(digits) or len(token) > 6
-    return bool(digits) and _switches(token, digits)
+    return bool(digits) and _has_digits_among_letters(token, digits)
 
 
-def _switches(token: str, digits: int) -> bool:
+def _has_digits_among_letters(token: str, digits: int) -> bool:
     """Digits among letters, more often than names of things have them."""
     if _COUNTED.fullmatch(token):
         return False
     count = len(_SWITCH.findall(token))
     cased = token.lower() != token != token.upper() and not token.istitle()
-    return count >= 3 or (count >= 2 and (cased or (digits > 1 and len(token) > 7))) or (cased and digits > 1 and len(token) > 7 and unlikely(token) > 0)  # fmt: skip
+    return (
+        count >= 3
+        or (count >= 2 and (cased or (digits > 1 and len(token) > 7)))
+        or (cased and digits > 1 and len(token) > 7 and count_unlikely_pairs(token) > 0)
+    )
 
 
-def _random_letters(token: str) -> bool:
+def _has_random_letters(token: str) -> bool:
     if token.islower() or token.istitle() or token.isupper():
-        return len(token) > 6 and unlikely(token) > 1
+        return len(token) > 6 and count_unlikely_pairs(token) > 1
     humps = _HUMPS.findall(token)
     short = sum(len(hump) < 3 for hump in humps)
-    return len(token) > 6 and len(humps) > 2 and short * 3 >= len(humps) and unlikely(token) + short > 1  # fmt: skip
+    return (
+        len(token) > 6
+        and len(humps) > 2
+        and short * 3 >= len(humps)
+        and count_unlikely_pairs(token) + short > 1
+    )

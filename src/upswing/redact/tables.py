@@ -12,8 +12,8 @@ from itertools import chain, islice
 
 from .layer import Span
 from .rule import Anchor, Rule
-from .rules_named import words
-from .values import dummy, label, random_looking
+from .rules_named import word_anchors
+from .values import is_dummy, is_label, random_looking
 from .words import (
     IDENTIFIERS,
     PASSWORD_NAMES,
@@ -22,8 +22,8 @@ from .words import (
     PIN_WORDS,
     SECRET_NAMES,
     SECRET_WORDS,
-    says_something,
-)  # fmt: skip
+    describes_password,
+)
 from .words_people import BIRTH_COLUMNS, IDENTITY_COLUMNS, PEOPLE_WORDS, PHONE_COLUMNS
 
 _LONGEST_LINE = 2000
@@ -34,7 +34,7 @@ _NAME = re.compile(
     rf"[\"'`*_ ]{{0,4}}{_PREFIX}(?:(?P<password>{PASSWORD_NAMES})|(?P<secret>{SECRET_NAMES})(?:[_ -](?:key|token))?|(?P<pin>{PIN_NAMES})|(?P<phone>{PHONE_COLUMNS})|(?P<birth>{BIRTH_COLUMNS})|(?P<identity>{IDENTITY_COLUMNS}))s?[\"'`*_ :]{{0,4}}"
 )
 _DATE_LIKE = re.compile(
-    r"[0-9]{1,4}[^0-9A-Za-z]{1,3}[0-9]{1,2}[^0-9A-Za-z]{1,3}[0-9]{1,4}[^0-9A-Za-z]?|[0-9]{8}|[0-9]{1,2}\.? [^\W\d]{3,12} [0-9]{4}"
+    r"[0-9]{1,4}[^0-9A-Za-z]{1,3}[0-9]{1,2}[^0-9A-Za-z]{1,3}[0-9]{1,4}[^0-9A-Za-z]?|[0-9]{8}|[0-9]{1,2}\.?(?: de| of)? [^\W\d]{3,14}\.?,?(?: de| del)? [0-9]{4}(?: [^\W\d]{1,4}\.?)?"
 )
 _RULE_LINE = re.compile(r"[ \t|+:=\-]{3,}")
 _HEAD = re.compile(r"[^\W\d\x0e-\x14]?[\w .()/#'\x0e-\x14?\-]{1,40}")
@@ -45,7 +45,7 @@ _CELL = re.compile(
 _SIGNS = {sign: re.compile(re.escape(sign)) for sign in "|\t;,"} | {"  ": re.compile("[ ]{2,}")}
 
 
-def _cells(text: str, start: int, end: int, sign: str) -> list[Span]:
+def _cell_spans(text: str, start: int, end: int, sign: str) -> list[Span]:
     """The cells of a line, without blanks and quotes around them."""
     cells, at = [], start
     stops = [m.span() for m in _SIGNS[sign].finditer(text, start, end)]
@@ -64,12 +64,14 @@ def _cells(text: str, start: int, end: int, sign: str) -> list[Span]:
     return cells
 
 
-def _lines(text: str, at: int, floor: int, roof: int) -> Iterator[Span]:
-    """The line around `at` and those after it."""
-    start = max(text.rfind("\n", floor, at) + 1, floor)
+def _line_spans_from(
+    text: str, position: int, search_start: int, search_end: int
+) -> Iterator[Span]:
+    """The line around `position` and those after it."""
+    start = max(text.rfind("\n", search_start, position) + 1, search_start)
     for _ in range(_MOST_ROWS):
-        end = text.find("\n", start, min(roof, at + _MOST_TEXT))
-        stop = end if end >= 0 else min(roof, at + _MOST_TEXT)
+        end = text.find("\n", start, min(search_end, position + _MOST_TEXT))
+        stop = end if end >= 0 else min(search_end, position + _MOST_TEXT)
         yield start, stop
         if end < 0:
             return
@@ -78,21 +80,26 @@ def _lines(text: str, at: int, floor: int, roof: int) -> Iterator[Span]:
 
 def _is_value(value: str, kind: str) -> bool:
     if kind in ("phone", "birth", "identity"):
-        return _of_person(value, kind)
-    if len(value) < 3 or dummy(value) or label(value):
+        return _is_personal_value(value, kind)
+    if len(value) < 3 or is_dummy(value) or is_label(value):
         return False
     if kind == "pin":
         return value.isdigit() and 3 <= len(value) <= 8
     if kind == "secret":
-        return random_looking(value) or (len(value) >= 8 and any(ch.isdigit() for ch in value) and any(ch.isalpha() for ch in value) and " " not in value)  # fmt: skip
+        return random_looking(value) or (
+            len(value) >= 8
+            and any(ch.isdigit() for ch in value)
+            and any(ch.isalpha() for ch in value)
+            and " " not in value
+        )
     return (
         value.count(" ") < 6
         and value.lower() not in IDENTIFIERS
-        and not says_something(value.split(maxsplit=1)[0])
+        and not describes_password(value.split(maxsplit=1)[0])
     )
 
 
-def _of_person(value: str, kind: str) -> bool:
+def _is_personal_value(value: str, kind: str) -> bool:
     """Could this cell hold what its column is called?"""
     count = sum(ch.isdigit() for ch in value)
     if kind == "phone":
@@ -102,7 +109,7 @@ def _of_person(value: str, kind: str) -> bool:
     return 5 <= count <= 34 and len(value) <= 42 and not _DATE_LIKE.fullmatch(value)
 
 
-def _named(text: str, cells: list[Span]) -> dict[int, str]:
+def _kinds_of_columns(text: str, cells: list[Span]) -> dict[int, str]:
     """Which columns have a name of ours, and of which kind?"""
     named = {}
     for i, (a, b) in enumerate(cells):
@@ -111,27 +118,40 @@ def _named(text: str, cells: list[Span]) -> dict[int, str]:
     return named
 
 
-def cells_named(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
-    """The values of the table at whose head, or beside whose name, `at` stands; and how far it goes.
+def find_table_values(
+    text: str, position: int, search_start: int, search_end: int
+) -> tuple[list[Span], int]:
+    """The values of the table at whose head, or beside whose name, `position` stands; and how far it goes.
 
     A line is read once, whatever it holds, so that many names in it cost no more than one.
     """
-    low = max(text.rfind("\n", floor, at) + 1, floor)
-    end = text.find("\n", at, roof)
-    high = end if end >= 0 else roof
+    low = max(text.rfind("\n", search_start, position) + 1, search_start)
+    end = text.find("\n", position, search_end)
+    high = end if end >= 0 else search_end
     if high - low > _LONGEST_LINE:
         return [], high
     line = text[low:high]
     if "<t" in line:
-        return _html(text, at, floor, roof)
+        return _find_html_table_values(text, position, search_start, search_end)
     for sign in ("|", "\t", ";", ",", "  "):
         if sign in line.strip():
-            return _plain(text, (low, high), floor, roof, sign)
+            if not _is_name_cell(line, position - low, sign):
+                return [], position + 1
+            return _find_delimited_values(text, (low, high), search_start, search_end, sign)
     return [], high
 
 
-def _plain(text: str, first: Span, floor: int, roof: int, sign: str) -> tuple[list[Span], int]:
-    line, rows = text[slice(*first)], _lines(text, first[0], floor, roof)
+def _is_name_cell(line: str, position: int, sign: str) -> bool:
+    """Is the cell around this place of a line a name, and nothing else?"""
+    left, right = line.rfind(sign, 0, position), line.find(sign, position)
+    cell = line[left + len(sign) if left >= 0 else 0 : right if right >= 0 else len(line)]
+    return len(cell) < 90 and _NAME.fullmatch(cell.strip(" \t\r\"'`*")) is not None
+
+
+def _find_delimited_values(
+    text: str, first: Span, search_start: int, search_end: int, sign: str
+) -> tuple[list[Span], int]:
+    line, rows = text[slice(*first)], _line_spans_from(text, first[0], search_start, search_end)
     next(rows)
     second = next(rows, None)
     below = text[slice(*second)] if second else ""
@@ -139,8 +159,11 @@ def _plain(text: str, first: Span, floor: int, roof: int, sign: str) -> tuple[li
     paired = line.count(sign) <= 3 or sign == "|"
     if not (ruled or paired or below.count(sign) == line.count(sign)):
         return [], first[1]
-    head = _cells(text, *first, sign)
-    named = _named(text, head)
+    head = _cell_spans(text, *first, sign)
+    heads = ruled or all(_HEAD.fullmatch(text, a, b) for a, b in head)
+    if not heads and len(head) > 2 and sign != "|":
+        return [], first[1]
+    named = _kinds_of_columns(text, head)
     if not named or len(head) < 2:
         return [], first[1]
     beside = 0 in named and named[0] and head[1]
@@ -148,24 +171,34 @@ def _plain(text: str, first: Span, floor: int, roof: int, sign: str) -> tuple[li
         sign == "|"
         and not ruled
         and beside
-        and (len(head) == 2 or _under_rule(text, first[0], floor))
+        and (len(head) == 2 or _is_under_dashed_line(text, first[0], search_start))
     ):
         return [head[1]] if _is_value(text[slice(*head[1])], named[0]) else [], first[1]
-    if not ruled and not all(_HEAD.fullmatch(text, a, b) for a, b in head):
-        odd = beside and len(head) == 2 and sign != "  " and _odd(text[slice(*head[1])], named[0])
+    if not heads:
+        odd = (
+            beside
+            and len(head) == 2
+            and sign != "  "
+            and _is_unlike_column_kind(text[slice(*head[1])], named[0])
+        )
         return [head[1]] if odd else [], first[1]
-    return _below(text, second, rows, head, named, sign)
+    return _values_below_head(text, second, rows, head, named, sign)
 
 
-def _below(
-    text: str, second: Span | None, rows: Iterator[Span], head: list[Span], named: dict[int, str], sign: str
-) -> tuple[list[Span], int]:  # fmt: skip
+def _values_below_head(
+    text: str,
+    second: Span | None,
+    rows: Iterator[Span],
+    head: list[Span],
+    named: dict[int, str],
+    sign: str,
+) -> tuple[list[Span], int]:
     found: list[Span] = []
     end = head[-1][1]
     for span in chain([second] if second else [], rows):
         if _RULE_LINE.fullmatch(text, *span):
             continue
-        cells = _cells(text, *span, sign)
+        cells = _cell_spans(text, *span, sign)
         if len(cells) != len(head) or not text[slice(*span)].strip():
             break
         found += [cells[i] for i, kind in named.items() if _is_value(text[slice(*cells[i])], kind)]
@@ -173,32 +206,36 @@ def _below(
     return found, end
 
 
-def _odd(value: str, kind: str) -> bool:
+def _is_unlike_column_kind(value: str, kind: str) -> bool:
     return _is_value(value, kind) and any(not ch.isalpha() for ch in value)
 
 
-def _under_rule(text: str, start: int, floor: int) -> bool:
+def _is_under_dashed_line(text: str, start: int, search_start: int) -> bool:
     """Does a line of dashes stand above this one, in the same table?"""
     for _ in range(20):
         end = start - 1
-        start = max(text.rfind("\n", floor, max(end, floor)) + 1, floor)
+        start = max(text.rfind("\n", search_start, max(end, search_start)) + 1, search_start)
         line = text[start:end]
-        if end <= floor or "|" not in line:
+        if end <= search_start or "|" not in line:
             return False
         if _RULE_LINE.fullmatch(line):
             return True
     return False
 
 
-def _html(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
-    start = max(text.rfind("<tr", max(floor, at - 2000), at), floor)
-    matches = list(islice(_ROW.finditer(text, start, min(roof, at + _MOST_TEXT)), _MOST_ROWS))
+def _find_html_table_values(
+    text: str, position: int, search_start: int, search_end: int
+) -> tuple[list[Span], int]:
+    start = max(text.rfind("<tr", max(search_start, position - 2000), position), search_start)
+    matches = list(
+        islice(_ROW.finditer(text, start, min(search_end, position + _MOST_TEXT)), _MOST_ROWS)
+    )
     rows = [[c.span("v") for c in _CELL.finditer(text, m.start(), m.end())] for m in matches]
-    named = _named(text, rows[0]) if rows else {}
+    named = _kinds_of_columns(text, rows[0]) if rows else {}
     if not named:
-        return [], at + 1
+        return [], position + 1
     end = matches[-1].end()
-    if _pair_of_cells(text, rows, named):
+    if _is_name_value_row(text, rows, named):
         value = rows[0][1]
         return [value] if _is_value(text[slice(*value)], named[0]) else [], value[1]
     found = []
@@ -208,11 +245,11 @@ def _html(text: str, at: int, floor: int, roof: int) -> tuple[list[Span], int]:
     return found, end
 
 
-def _pair_of_cells(text: str, rows: list[list[Span]], named: dict[int, str]) -> bool:
+def _is_name_value_row(text: str, rows: list[list[Span]], named: dict[int, str]) -> bool:
     """A name and its value in one row, and not two heads of columns?"""
     if 0 not in named or 1 in named or len(rows[0]) != 2:
         return False
-    alone = len(rows) < 2 or len(rows[1]) != 2 or bool(_named(text, rows[1]))
+    alone = len(rows) < 2 or len(rows[1]) != 2 or bool(_kinds_of_columns(text, rows[1]))
     return alone or not _HEAD.fullmatch(text, *rows[0][1])
 
 
@@ -227,19 +264,21 @@ _ITEM = re.compile(
 )
 
 
-def inserted(text: str, at: int, _floor: int, roof: int) -> tuple[list[Span], int]:
+def find_inserted_values(
+    text: str, position: int, _search_start: int, search_end: int
+) -> tuple[list[Span], int]:
     """The values of INSERT statements whose columns have a name of ours."""
-    head = _INSERT.match(text, at, min(roof, at + 1200))
+    head = _INSERT.match(text, position, min(search_end, position + 1200))
     if head is None:
-        return [], at + 6
+        return [], position + 6
     columns, low = [], head.start(1)
     for name in head.group(1).split(","):
         lead = len(name) - len(name.lstrip(' \n\t\r"`['))
         columns.append((low + lead, low + len(name.rstrip(' \n\t\r"`]'))))
         low += len(name) + 1
-    named, found, end = _named(text, columns), [], head.end()
+    named, found, end = _kinds_of_columns(text, columns), [], head.end()
     for _ in range(_MOST_ROWS if named else 0):
-        row = _TUPLE.match(text, end, min(roof, end + 2400))
+        row = _TUPLE.match(text, end, min(search_end, end + 2400))
         if row is None:
             break
         end = row.end()
@@ -263,16 +302,22 @@ RULES = (
     Rule(
         "column",
         rf"(?:{PASSWORD_NAMES}|{SECRET_NAMES}|{PIN_NAMES})",
-        anchors=words((*PASSWORD_WORDS, *SECRET_WORDS, *PIN_WORDS), _FOLLOW, 40, _BEFORE),
-        spans=cells_named, kind="password", priority=41, trusted=True,
+        anchors=word_anchors((*PASSWORD_WORDS, *SECRET_WORDS, *PIN_WORDS), _FOLLOW, 40, _BEFORE),
+        spans=find_table_values,
+        kind="password",
+        priority=41,
+        trusted=True,
         about="cells below or beside the name of a secret, in tables and CSV",
         example="x\nuser,password,role\nbob," + "swordfish" + ",admin\n",
     ),
     Rule(
         "column-of-people",
         rf"(?:{PHONE_COLUMNS}|{BIRTH_COLUMNS}|{IDENTITY_COLUMNS})",
-        anchors=words(PEOPLE_WORDS, _PEOPLE_FOLLOW, 60, _PEOPLE_BEFORE),
-        spans=cells_named, kind="personal-number", priority=19, trusted=True,
+        anchors=word_anchors(PEOPLE_WORDS, _PEOPLE_FOLLOW, 60, _PEOPLE_BEFORE),
+        spans=find_table_values,
+        kind="personal-number",
+        priority=19,
+        trusted=True,
         about="cells below the name of a phone, a birth date or a person's number, in tables and CSV",
         example="x\nname,phone,city\nbob," + "5550132" + ",Ulm\n",
     ),
@@ -280,8 +325,11 @@ RULES = (
         "inserted",
         r"(?i:insert)\s",
         anchors=(Anchor("insert into", "", 11, caseless=True),),
-        spans=inserted, kind="password", priority=18, trusted=True,
+        spans=find_inserted_values,
+        kind="password",
+        priority=18,
+        trusted=True,
         about="values of INSERT statements whose column has the name of a secret or a person's number",
         example="INSERT INTO users (name, password) VALUES ('bob', '" + "swordfish" + "');",
     ),
-)  # fmt: skip
+)

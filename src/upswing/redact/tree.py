@@ -9,9 +9,10 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from .checks import card
+from .checks import is_payment_card
 from .errors import RedactionFailed
 from .layer import GAP, VOID, Builder, Chunk, Layer
+from .wallet import LEAST_WORDS, is_bip39_word
 
 Path = tuple[str | int, ...]
 
@@ -58,60 +59,60 @@ class Leaves:
     lists: dict[int, str] = field(default_factory=dict)
     """The key of the list that a text is in, where another text of it could be its name."""
 
-    def name(self, i: int) -> str | None:
+    def key_of(self, i: int) -> str | None:
         """The key that a text is the value of; None for an item of a list, and for a lone text."""
         last = self.paths[i][-1] if self.paths[i] else None
         return last if isinstance(last, str) else None
 
 
-def collect(tree: Any) -> Leaves:
+def collect_leaves(tree: Any) -> Leaves:
     leaves = Leaves()
-    _walk(tree, (), "", leaves)
+    _collect_node(tree, (), "", leaves)
     return leaves
 
 
-def _walk(node: Any, path: Path, key: str, leaves: Leaves) -> None:
+def _collect_node(node: Any, path: Path, key: str, leaves: Leaves) -> None:
     """Note what `node` holds. Texts are noted where they are met, which saves a call for each."""
     kind = type(node)
     if kind is dict:
-        _walk_dict(node, path, key, leaves)
+        _collect_dict(node, path, key, leaves)
     elif kind is list:
-        _walk_list(node, path, key, leaves)
+        _collect_list(node, path, key, leaves)
     elif kind is str:
-        _note(node, path, key, leaves)
+        _collect_text(node, path, key, leaves)
     elif kind is int:
-        if kind_ := number_kind(node, key):
+        if kind_ := private_number_kind(node, key):
             leaves.numbers.append((path, kind_))
     elif node is not None and kind is not bool and kind is not float:
         raise RedactionFailed(f"a {kind.__name__} is not a JSON value")
 
 
-def _note(text: str, path: Path, key: str, leaves: Leaves) -> None:
+def _collect_text(text: str, path: Path, key: str, leaves: Leaves) -> None:
     leaves.values.append(len(leaves.texts))
     leaves.texts.append(text)
     leaves.paths.append(path)
     leaves.keys.append(key)
 
 
-def _walk_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
+def _collect_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None:
     first = len(leaves.values)
     for i, item in enumerate(node):
         if type(item) is str:
-            before = _before(node, i)
+            before = _name_before_item(node, i)
             if before and key:
                 leaves.lists[len(leaves.texts)] = key
-            _note(item, (*path, i), before or key, leaves)
-        elif type(item) is list and i and (heads := _heads(node[0], item)):
-            _walk_row(item, (*path, i), heads, key, leaves)
+            _collect_text(item, (*path, i), before or key, leaves)
+        elif type(item) is list and i and (heads := _column_names_of_row(node[0], item)):
+            _collect_row(item, (*path, i), heads, key, leaves)
         else:
-            _walk(item, (*path, i), key, leaves)
+            _collect_node(item, (*path, i), key, leaves)
     if len(node) > 1 and type(node[0]) is dict:
-        _note_rows(len(path), first, leaves)
+        _collect_columns_of_items(len(path), first, leaves)
     elif len(node) > 1 and len(leaves.values) - first == len(node):
         leaves.rows.append(tuple(leaves.values[first:]))
 
 
-def _before(node: list[Any], i: int) -> str:
+def _name_before_item(node: list[Any], i: int) -> str:
     """The name before an item: a flag of a command line, or the first of a pair."""
     if i == 0 or type(node[i - 1]) is not str or len(node[i - 1]) > _LONG_NAME:
         return ""
@@ -119,7 +120,7 @@ def _before(node: list[Any], i: int) -> str:
     return node[i - 1].strip("-: ") if flag or len(node) == 2 else ""
 
 
-def _heads(first: Any, row: list[Any]) -> list[str]:
+def _column_names_of_row(first: Any, row: list[Any]) -> list[str]:
     """The names of columns, where the first row of a table holds nothing else."""
     named = type(first) is list and len(first) == len(row) > 1
     if not named or not all(type(h) is str and len(h) <= _LONG_NAME for h in first):
@@ -127,21 +128,21 @@ def _heads(first: Any, row: list[Any]) -> list[str]:
     return list(first)
 
 
-def _walk_row(row: list[Any], path: Path, heads: list[str], key: str, leaves: Leaves) -> None:
+def _collect_row(row: list[Any], path: Path, heads: list[str], key: str, leaves: Leaves) -> None:
     for i, item in enumerate(row):
         if type(item) is str:
-            _note(item, (*path, i), heads[i], leaves)
+            _collect_text(item, (*path, i), heads[i], leaves)
         else:
-            _walk(item, (*path, i), key, leaves)
+            _collect_node(item, (*path, i), key, leaves)
 
 
-def _walk_dict(node: dict[Any, Any], path: Path, above: str, leaves: Leaves) -> None:
-    title = _title(node)
-    table = _columns(node)
+def _collect_dict(node: dict[Any, Any], path: Path, above: str, leaves: Leaves) -> None:
+    title = _name_of_named_value(node)
+    table = _columns_of_table(node)
     for name, value in node.items():
         if type(name) is not str:
             raise RedactionFailed("a key of an object is not a text")
-        if not _plain_name(name):
+        if not _is_harmless_name(name):
             leaves.texts.append(name)
             leaves.paths.append(path)
             leaves.keys.append("")
@@ -149,28 +150,86 @@ def _walk_dict(node: dict[Any, Any], path: Path, above: str, leaves: Leaves) -> 
         if not title and above and name.lower() in _WRAPPERS:
             key = above
         if type(value) is str:
-            _note(value, (*path, name), key, leaves)
+            _collect_text(value, (*path, name), key, leaves)
         elif table and name == table[0]:
             for i, row in enumerate(value):
-                _walk_row(row, (*path, name, i), table[1], key, leaves)
+                _collect_row(row, (*path, name, i), table[1], key, leaves)
         elif value is not None and type(value) is not bool:
-            _walk(value, (*path, name), key, leaves)
+            _collect_node(value, (*path, name), key, leaves)
 
 
 @lru_cache(maxsize=8192)
-def _plain_name(key: str) -> bool:
+def _is_harmless_name(key: str) -> bool:
     """Letters and underscores only, and few: nothing private fits into such a key."""
     return len(key) <= 24 and key.isascii() and key.replace("_", "").isalpha()
 
 
-_TITLES = ("name", "key", "k", "field", "label", "variable", "var", "header", "param", "parameter", "property", "option", "setting", "attribute", "column", "env", "title", "prompt", "question", "item", "schluessel", "feld", "selector", "locator", "placeholder", "id", "type")  # fmt: skip
-_VALUES = frozenset("value val v values wert valeur valor content data default text string secret answer input raw current entry stringvalue string_value".split())  # fmt: skip  # noqa: SIM905
+_TITLES = (
+    "name",
+    "key",
+    "k",
+    "field",
+    "label",
+    "variable",
+    "var",
+    "header",
+    "param",
+    "parameter",
+    "property",
+    "option",
+    "setting",
+    "attribute",
+    "column",
+    "env",
+    "title",
+    "prompt",
+    "question",
+    "item",
+    "schluessel",
+    "feld",
+    "selector",
+    "locator",
+    "element",
+    "placeholder",
+    "id",
+    "type",
+)
+_VALUES = frozenset(
+    [
+        "value",
+        "val",
+        "v",
+        "values",
+        "wert",
+        "valeur",
+        "valor",
+        "content",
+        "data",
+        "default",
+        "text",
+        "string",
+        "secret",
+        "answer",
+        "input",
+        "raw",
+        "current",
+        "entry",
+        "stringvalue",
+        "string_value",
+    ]
+)
 _WRAPPERS = frozenset(("value", "val", "stringvalue", "string_value", "plaintext", "raw"))
 """Keys that only hold what the key above them names: `{"password": {"value": …}}`."""
 _LONG_NAME = 96
 
 
-def _title(node: dict[Any, Any]) -> str:
+_INPUT = re.compile(
+    r"(?i)[ _-](?:input[ _-]?|text)?(?:field|input|box|textbox|feld|champ|campo|veld|pole)$"
+)
+"""What a title says of the place for a value: `Password field`."""
+
+
+def _name_of_named_value(node: dict[Any, Any]) -> str:
     """The name in `{"name": "X-Api-Key", "value": …}`, where there is a value beside it."""
     if len(node) < 2 or len(node) > 16:
         return ""
@@ -180,11 +239,11 @@ def _title(node: dict[Any, Any]) -> str:
     for name in _TITLES:
         title = node[lower[name]] if name in lower else None
         if type(title) is str and 0 < len(title) <= _LONG_NAME:
-            return title
+            return _INPUT.sub("", title)
     return ""
 
 
-def _columns(node: dict[Any, Any]) -> tuple[str, list[str]] | None:
+def _columns_of_table(node: dict[Any, Any]) -> tuple[str, list[str]] | None:
     """The key of the rows and the names of their columns, in `{"columns": […], "rows": [[…]]}`."""
     heads = next(
         (node[n] for n in ("columns", "header", "headers", "fields", "cols") if n in node), None
@@ -202,11 +261,15 @@ def _columns(node: dict[Any, Any]) -> tuple[str, list[str]] | None:
     return None
 
 
-_CODES = re.compile(r"(?i)(?:^|[_\- ])(?:pin|pin[_-]?code|passcode|password|passwd|pwd|passwort|otp|cvv2?|cvc|contrasena|senha|sifre)$|[a-z](?:Pin|Passcode|Password|Pwd)$")  # fmt: skip
-_PHONES = re.compile(r"(?i)(?:^|[_\- ])(?:tele)?(?:phone|mobile|tel|telefon|handy|fax|celular|movil|whatsapp)(?:[_-]?(?:number|no|nr|nummer))?$|[a-z]Phone(?:Number)?$")  # fmt: skip
+_CODES = re.compile(
+    r"(?i)(?:^|[_\- ])(?:pin|pin[_-]?code|passcode|password|passwd|pwd|passwort|otp|cvv2?|cvc|contrasena|senha|sifre)$|[a-z](?:Pin|Passcode|Password|Pwd)$"
+)
+_PHONES = re.compile(
+    r"(?i)(?:^|[_\- ])(?:tele)?(?:phone|mobile|tel|telefon|handy|fax|celular|movil|whatsapp)(?:[_-]?(?:number|no|nr|nummer))?$|[a-z]Phone(?:Number)?$"
+)
 
 
-def number_kind(node: Any, key: str) -> str:
+def private_number_kind(node: Any, key: str) -> str:
     """What a number must not be stored as; "" for most."""
     if isinstance(node, bool) or not isinstance(node, int) or not 100 <= node < 10**19:
         return ""
@@ -214,10 +277,10 @@ def number_kind(node: Any, key: str) -> str:
         if _CODES.search(key):
             return "pin"
         return "phone" if node >= 10**8 and _PHONES.search(key) else ""
-    return "card" if card(str(node)) and not _PLAIN_KEYS.search(key) else ""
+    return "card" if is_payment_card(str(node)) and not _PLAIN_KEYS.search(key) else ""
 
 
-def _note_rows(depth: int, first: int, leaves: Leaves) -> None:
+def _collect_columns_of_items(depth: int, first: int, leaves: Leaves) -> None:
     """Remember, for each place inside an item, the texts there in item after item."""
     rows: dict[Path, list[int]] = {}
     for i in leaves.values[first:]:
@@ -225,7 +288,7 @@ def _note_rows(depth: int, first: int, leaves: Leaves) -> None:
     leaves.rows.extend(tuple(row) for row in rows.values() if len(row) > 1)
 
 
-def surroundings(
+def context_adder(
     texts: list[str],
     leaves: Leaves,
     telling: Callable[[str], bool],
@@ -236,13 +299,15 @@ def surroundings(
     Most seams hold nothing, so all are read in one go first, and added only if something shows.
     """
 
-    def extra(layer: Layer, into: Builder) -> None:
+    def add_context(layer: Layer, into: Builder) -> None:
         for i in leaves.values:
             if leaves.keys[i] and 0 < len(texts[i]) <= 4096:
                 for key in (leaves.keys[i], leaves.lists.get(i, "")):
                     if key and telling(key):
-                        into.add(_behind(key, texts[i], layer.starts[i]), "")
-        seams = list(_seams(texts, leaves))
+                        into.add(_text_behind_key(key, texts[i], layer.starts[i]), "")
+        for run in _seed_word_runs(texts, leaves):
+            into.add(_join_words(run, texts, layer.starts), "")
+        seams = list(_seam_parts(texts, leaves))
         if not seams or not suspicious(
             GAP.join(["".join([texts[i][a:b] for i, a, b in parts]) for parts in seams])
         ):
@@ -252,10 +317,34 @@ def surroundings(
             chunks = [Chunk(texts[i][a:b], starts[i] + a, starts[i] + b) for i, a, b in parts]
             into.add(chunks, "split", split=True)
 
-    return extra
+    return add_context
 
 
-def _behind(key: str, text: str, start: int) -> list[Chunk]:
+def _seed_word_runs(texts: list[str], leaves: Leaves) -> Iterator[list[int]]:
+    """Texts in a row that are one word of a seed phrase each, as items of a list or fields of a form."""
+    if len(leaves.values) < LEAST_WORDS:
+        return
+    seen: set[tuple[int, int]] = set()
+    for row in (leaves.values, *leaves.rows):
+        run: list[int] = []
+        for i in (*row, -1):
+            if i >= 0 and is_bip39_word(texts[i]):
+                run.append(i)
+                continue
+            if len(run) >= LEAST_WORDS and (run[0], run[-1]) not in seen:
+                seen.add((run[0], run[-1]))
+                yield run
+            run = []
+
+
+def _join_words(run: list[int], texts: list[str], starts: list[int]) -> list[Chunk]:
+    chunks = []
+    for i in run:
+        chunks += [Chunk(texts[i], starts[i], starts[i] + len(texts[i])), Chunk(" ", 0, 0, VOID)]
+    return chunks
+
+
+def _text_behind_key(key: str, text: str, start: int) -> list[Chunk]:
     before = Chunk(f'"{key.translate(_QUOTES)}": "', 0, 0, VOID)
     return [
         before,
@@ -267,11 +356,11 @@ def _behind(key: str, text: str, start: int) -> list[Chunk]:
 Part = tuple[int, int, int]
 
 
-def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
+def _seam_parts(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
     """The last words of one text and the first of the next, for all kinds of neighbours."""
-    values = [i for i in leaves.values if texts[i] and not _plain_key(leaves.keys[i])]
+    values = [i for i in leaves.values if texts[i] and not _is_plain_key(leaves.keys[i])]
     long = [i for i in values if len(texts[i]) > 24]
-    tails = {i: size for i in values if (size := _tail(texts[i]))}
+    tails = {i: size for i in values if (size := _value_tail_length(texts[i]))}
     heads = _Heads(texts, frozenset(values))
     seen: set[tuple[int, int]] = set()
     for number, row in enumerate((values, long, *leaves.rows)):
@@ -283,9 +372,9 @@ def _seams(texts: list[str], leaves: Leaves) -> Iterator[list[Part]]:
                 continue
             seen.add(pair)
             if heads[pair[1]] or opened:
-                yield from _chain(texts, tails, heads, row[n : n + _CHAIN], opened=opened)
+                yield from _join_neighbours(texts, tails, heads, row[n : n + _CHAIN], opened=opened)
             if "-----BEGIN " in texts[pair[0]]:
-                yield from _key_chain(texts, row[n : n + _CHAIN])
+                yield from _join_private_key_lines(texts, row[n : n + _CHAIN])
 
 
 class _Heads(dict[int, int]):
@@ -297,21 +386,21 @@ class _Heads(dict[int, int]):
         self._among = among
 
     def __missing__(self, i: int) -> int:
-        self[i] = _head(self._texts[i]) if i in self._among else 0
+        self[i] = _value_head_length(self._texts[i]) if i in self._among else 0
         return self[i]
 
-    def any_word(self, i: int) -> int:
+    def any_word_length(self, i: int) -> int:
         """The same where the first word may be the rest of a value although it looks ordinary."""
         match = _HEAD.match(self._texts[i]) if i in self._among else None
         return match.end() if match and not _BEGINS.match(match.group()) else 0
 
 
 @lru_cache(maxsize=8192)
-def _plain_key(key: str) -> bool:
+def _is_plain_key(key: str) -> bool:
     return _PLAIN_KEYS.search(key) is not None
 
 
-def _tail(text: str) -> int:
+def _value_tail_length(text: str) -> int:
     """How much of the end of this text could be the beginning of a value?"""
     last = text[-1]
     if last in _NO_TAIL or last.isspace():
@@ -322,7 +411,7 @@ def _tail(text: str) -> int:
     return match.end() if match else 0
 
 
-def _head(text: str) -> int:
+def _value_head_length(text: str) -> int:
     """How much of its beginning could be the rest of one?"""
     match = _HEAD.match(text)
     if not match or _ORDINARY.fullmatch(match.group()):
@@ -330,7 +419,7 @@ def _head(text: str) -> int:
     return match.end()
 
 
-def _chain(
+def _join_neighbours(
     texts: list[str], tails: dict[int, int], heads: _Heads, row: Sequence[int], *, opened: bool
 ) -> Iterator[list[Part]]:
     """Two texts, three where the second is short, and all that are short in a row.
@@ -340,7 +429,7 @@ def _chain(
     size = len(texts[row[0]])
     parts: list[Part] = [(row[0], size - tails[row[0]], size)]
     for i in row[1:]:
-        head = heads[i] or (heads.any_word(i) if opened else 0)
+        head = heads[i] or (heads.any_word_length(i) if opened else 0)
         if not head:
             break
         parts.append((i, 0, head))
@@ -352,7 +441,7 @@ def _chain(
         yield parts
 
 
-def _key_chain(texts: list[str], row: Sequence[int]) -> Iterator[list[Part]]:
+def _join_private_key_lines(texts: list[str], row: Sequence[int]) -> Iterator[list[Part]]:
     """A private key goes over line breaks, so whole texts are joined until it ends."""
     first = texts[row[0]]
     begin = first.rfind("-----BEGIN ", -_KEY)
@@ -367,39 +456,43 @@ def _key_chain(texts: list[str], row: Sequence[int]) -> Iterator[list[Part]]:
             return
 
 
-def rebuild(tree: Any, new: Iterator[str], numbers: Callable[[int, str], str]) -> Any:
+def replace_texts(tree: Any, new: Iterator[str], numbers: Callable[[int, str], str]) -> Any:
     """The same tree with its texts replaced in document order; the same object if none changed."""
-    return _build(tree, "", new, numbers)
+    return _replace_in_node(tree, "", new, numbers)
 
 
-def _build(node: Any, key: str, new: Iterator[str], numbers: Callable[[int, str], str]) -> Any:
+def _replace_in_node(
+    node: Any, key: str, new: Iterator[str], numbers: Callable[[int, str], str]
+) -> Any:
     if isinstance(node, str):
         text = next(new)
         return node if text == node else text
     if isinstance(node, list):
-        items = [_build(item, key, new, numbers) for item in node]
+        items = [_replace_in_node(item, key, new, numbers) for item in node]
         return node if all(a is b for a, b in zip(items, node, strict=True)) else items
     if isinstance(node, dict):
-        return _build_dict(node, new, numbers)
-    kind = number_kind(node, key)
+        return _replace_in_dict(node, new, numbers)
+    kind = private_number_kind(node, key)
     return numbers(node, kind) if kind else node
 
 
-def _build_dict(
+def _replace_in_dict(
     node: dict[str, Any], new: Iterator[str], numbers: Callable[[int, str], str]
 ) -> Any:
-    title = _title(node)
+    title = _name_of_named_value(node)
     built: dict[str, Any] = {}
     same = True
     for name, value in node.items():
-        renamed = name if _plain_name(name) else next(new)
-        item = _build(value, title if title and name.lower() in _VALUES else name, new, numbers)
+        renamed = name if _is_harmless_name(name) else next(new)
+        item = _replace_in_node(
+            value, title if title and name.lower() in _VALUES else name, new, numbers
+        )
         same = same and renamed == name and item is value
-        built[_free(renamed, name, node, built)] = item
+        built[_unused_key(renamed, name, node, built)] = item
     return node if same else built
 
 
-def _free(renamed: str, name: str, node: dict[str, Any], built: dict[str, Any]) -> str:
+def _unused_key(renamed: str, name: str, node: dict[str, Any], built: dict[str, Any]) -> str:
     """Two keys with the same secret stay two keys."""
     if renamed == name:
         return name

@@ -14,6 +14,7 @@ from .rule import Anchor, Rule
 _BASE58 = {
     ch: i for i, ch in enumerate("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 }
+_LETTERS = re.compile("[a-z]+")
 _WORD = re.compile(r"[A-Za-z]{3,8}")
 _RUN = re.compile(r"(?:[A-Za-z]{3,8}(?:[^\w<>]|[\d_]){1,8}){11,}[A-Za-z]{3,8}")
 """Words with nothing but spaces, commas or numbers between them; our own placeholders, `<seed-phrase-1>`, end it."""
@@ -23,12 +24,15 @@ _BITS = 11
 """Of a word's place in the list."""
 
 
-def wif(value: str) -> bool:
+LEAST_WORDS = _LENGTHS[-1]
+
+
+def is_wif_private_key(value: str) -> bool:
     """A private key in the wallet import format, of either network.
 
-    >>> wif("5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ")
+    >>> is_wif_private_key("5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ")
     True
-    >>> wif("5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTK")
+    >>> is_wif_private_key("5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTK")
     False
     """
     number = 0
@@ -44,33 +48,48 @@ def wif(value: str) -> bool:
 
 
 @cache
-def _index() -> dict[str, int]:
+def _word_indices() -> dict[str, int]:
     return {word: i for i, word in enumerate(WORDS)}
 
 
-def seed_phrase(words: list[str]) -> bool:
+def is_bip39_word(text: str) -> bool:
+    """Is this text one word of the list, and nothing else?"""
+    return 3 <= len(text) <= 8 and text.lower() in _word_indices()
+
+
+def is_seed_phrase(words: list[str]) -> bool:
     """Twelve to twenty-four words whose last bits are the checksum of the others.
 
-    >>> seed_phrase("legal winner thank year wave sausage worth useful legal winner thank yellow".split())
+    >>> is_seed_phrase("legal winner thank year wave sausage worth useful legal winner thank yellow".split())
     True
     """
-    index = _index()
+    index = _word_indices()
     if len(words) not in _LENGTHS or any(word not in index for word in words):
         return False
     number = 0
     for word in words:
         number = number << _BITS | index[word]
-    return _sound(number, len(words))
+    return _has_valid_checksum(number, len(words))
 
 
-def _sound(number: int, count: int) -> bool:
+def _has_valid_checksum(number: int, count: int) -> bool:
     """Whether so many words, side by side as one number, end with their checksum."""
     check = count // 3
     entropy = (number >> check).to_bytes(check * 4)
     return sha256(entropy).digest()[0] >> (8 - check) == number & ((1 << check) - 1)
 
 
-def regions(marks: Iterable[int], floor: int, roof: int) -> Iterator[tuple[int, int]]:
+def listed(text: str, marks: Iterable[int]) -> list[int]:
+    """The marks whose own word is in the list.
+
+    A mark lies on the third letter of its word, and of any twelve words in a row at least one is marked, so that no
+    phrase is lost.
+    """
+    match, index = _WORD.match, _word_indices()
+    return [m for m in marks if (word := match(text, m - 2)) and word[0].lower() in index]
+
+
+def regions(marks: Iterable[int], search_start: int, search_end: int) -> Iterator[tuple[int, int]]:
     """Where the words around sorted marks lie; regions that meet are one, so that no word is read twice.
 
     >>> list(regions([400, 500, 2000], 100, 2100))
@@ -81,38 +100,59 @@ def regions(marks: Iterable[int], floor: int, roof: int) -> Iterator[tuple[int, 
         if high >= 0 and mark - _LONGEST > high:
             yield low, high
             high = -1
-        low = low if high >= 0 else max(floor, mark - _LONGEST)
-        high = min(roof, mark + _LONGEST)
+        low = low if high >= 0 else max(search_start, mark - _LONGEST)
+        high = min(search_end, mark + _LONGEST)
     if high >= 0:
         yield low, high
 
 
 def phrases(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """The seed phrases between two places of a text, as spans."""
-    index = _index()
+    """The seed phrases between two places of a text, as spans.
+
+    All words are looked up first, which most texts do not survive; only where enough of them in a row are in the
+    list is it read what stands between them.
+    """
+    numbers = list(map(_word_indices().get, _LETTERS.findall(text[low:high].lower())))
+    if not any(_runs_of_twelve_words(numbers)):
+        return
     for match in _RUN.finditer(text, low, high):
-        numbers = [index.get(word) for word in _WORD.findall(match.group().lower())]
-        if found := list(_sound_runs(numbers)):
+        known = list(map(_word_indices().get, _WORD.findall(match.group().lower())))
+        found = [
+            (start + first, start + last)
+            for start, end in _runs_of_twelve_words(known)
+            for first, last in _seed_phrases_in_run(cast("Sequence[int]", known[start:end]))
+        ]
+        if found:
             spans = [word.span() for word in _WORD.finditer(text, *match.span())]
             yield from ((spans[first][0], spans[last][1]) for first, last in found)
 
 
-def _sound_runs(numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:
-    """First and last word of each phrase; None: a word that is not in the list."""
-    start = 0
-    for place, each in enumerate((*numbers, None)):
-        if each is None:
-            run = cast("Sequence[int]", numbers[start:place])
-            yield from ((start + first, start + last) for first, last in _in_run(run))
-            start = place + 1
+def _runs_of_twelve_words(numbers: Sequence[int | None]) -> Iterator[tuple[int, int]]:
+    """Where at least twelve words in a row are in the list; every twelfth word tells whether it is worth looking."""
+    at = LEAST_WORDS - 1
+    while at < len(numbers):
+        if numbers[at] is None:
+            at += LEAST_WORDS
+            continue
+        start = end = at
+        while start > 0 and numbers[start - 1] is not None:
+            start -= 1
+        while end < len(numbers) and numbers[end] is not None:
+            end += 1
+        if end - start >= LEAST_WORDS:
+            yield start, end
+        at = end + LEAST_WORDS
 
 
-def _in_run(run: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _seed_phrases_in_run(run: Sequence[int]) -> Iterator[tuple[int, int]]:
     """In words of the list that follow each other; up to 24 of them are held as one number.
 
     Every sixteenth run of twelve words has a sound checksum by chance, and may begin before a real phrase and
-    reach into it. So phrases that overlap are all taken, as one.
+    reach into it. So phrases that overlap are all taken, as one. Words in the order of the alphabet are a list of words:
+    one phrase in five hundred million is in that order.
     """
+    if len(set(run)) == len(run) and list(run) == sorted(run):
+        return
     number = held = 0
     first, last = 0, -1
     for at in range(len(run) - _LENGTHS[-1] + 1):
@@ -120,7 +160,12 @@ def _in_run(run: Sequence[int]) -> Iterator[tuple[int, int]]:
             number = number << _BITS | run[at + held]
             held += 1
         size = next(
-            (n for n in _LENGTHS if n <= held and _sound(number >> _BITS * (held - n), n)), 0
+            (
+                n
+                for n in _LENGTHS
+                if n <= held and _has_valid_checksum(number >> _BITS * (held - n), n)
+            ),
+            0,
         )
         if size:
             if last >= 0 and at > last:

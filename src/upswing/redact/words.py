@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import re
 
-PASSWORD, LINK, SECRET, PHONE, PASSPORT, BIRTH, PIN = "\x0e\x0f\x10\x11\x12\x13\x14"
+from .words_codes import CODE_WORDS, any_word_pattern
 
+PASSWORD, LINK, SECRET, PHONE, PASSPORT, BIRTH, PIN, VERB = "\x0e\x0f\x10\x11\x12\x13\x14\x15"
+
+_APART = r"(?<!\w)(?:"
 _WORDS = {
     PASSWORD: (
-        "парол(?:ь|я|ем|ю|ей|е|и|ями?)|парола|пасс(?:ворд)?|кодовое слово|лозинка|密[码碼]|口令|パスワード|パスフレーズ|パスコード|暗証番号|合言葉"
-        "|비밀번호|패스워드|암호|المرور|السر|पासवर्ड|कूटशब्द|סיסמ[האת]|รหัสผ่าน|κωδικ(?:ός|ο[ςύ])"
+        "парол(?:ь(?!н)(?:чик)?|я(?:ми?|х)?|е[мй]?|ю|и(?!р)(?:те)?|ів?|а(?:та|х|ми?)?|у|ой)|код(?:а|ом)? доступ[ау]|пасс(?:ворд)?|кодовое слово|лозинк[а-я]{1,3}|гасло(?= (?:від|до|для)|:)|密[码碼]|口令|パスワード|パスフレーズ|パスコード|パス(?=[は：:])|暗証番号|合言葉"
+        "|비밀번호|패스워드|암호|المرور|السر|पासवर्ड|कूटशब्द|סיסמ[האת]|รหัสผ่าน|κωδικ(?:[όο]ς?|ο[ίι]|ο[ύυ]ς?|[ώω]ν)(?![α-ωά-ώ]| (?:(?:σας|σου|μου) )?(?:σφάλμ|προϊόν|χώρα|εξόδ|κατάστ|πελάτ|είδου|ενεργοπ|επιβεβ|επαλήθ|ξεκλείδ|ασφαλ|μ[ιί]ας χρ))(?: πρόσβασης| εισόδου)?|συνθηματικ(?:[όο]|[άα]|[ύυ])|σ[ύυ]νθημ[άα](?= (?:μου|σου|του|της|μας|σας|τους))"
     ),
     SECRET: "приватный ключ|закрытый ключ|секретный ключ|api[- ]?ключ|私[钥鑰]|секрет(?:ный)?|токен(?:а|ом)?|ключ(?:а|ом)?|密[钥鑰]|金鑰|令牌|秘[钥密]|トークン|シークレット|キー|秘密鍵|토큰|비밀키",
-    PIN: "пин(?:-?код)?|(?:ваш|мой|твой) код|код(?= (?:подтверждения|из смс|доступа|авторизации))(?: [а-яё]+){1,2}|验证码|驗證碼|認証コード|確認コード|인증번호",
-    PHONE: "моб(?=\\.)|联系我|联系电话|联络|拨打|致电|号码|打我|有事打|请联系|微信同号|連絡先?|問い合わせ|お電話|позвони(?:те)?|телефон(?:а|у|ом)?|тел|мобильн(?:ый|ого)|звони(?:те)?|номер|电话|電話(?:番号)?|手机(?:号码?)?|手機|携帯(?:電話)?|联系方式|传真|전화(?:번호)?|휴대폰|هاتف|फ़?ोन",
+    PIN: "пин(?:-?код)?|(?:(?:ваш(?:ият)?|мой|твой|мій|твій|твоят) )?код(?:а|ом|у|ът)?(?= (?:(?:ви|ти|ми|вам) )?(?:подтвержд|из смс|авторизац|активац|активир|разблок|доступ|проверк|безопас|восстанов|входа|від|от (?:домоф|двер|подъез|сейф|замк|кварт|калит|ворот)|для (?:вход|актив|подтв|разбл)|за (?:актив|потв|дост|откл|пров|сигур|вход)|підтв|розблок|безпек|перевір))(?: (?:ви|ти|ми|вам))?(?: (?:из|від|от|для|за))? [а-яёіїєъ]+|(?:проверочн|одноразов|секретн|защитн|смс-?|перевірочн)[а-яёіїє]{0,3} ?код(?:а|ом)?|(?:ваш|мой|твой|мій|твій|вашият|твоят) код|κωδικ(?:[όο]ς?|ο[ύυ])(?: (?:σας|σου|μου))? (?:ενεργοποίησης|επιβεβαίωσης|επαλήθευσης|ξεκλειδώματος|ασφαλείας|μ[ιί]ας χρήσης)|验证码|驗證碼|認証コード|確認コード|인증번호",
+    PHONE: "подзвони(?:ть)?|дзвони|обади(?:те)?|τηλ[έε]φων[όο]?|κινητό|κάλεσ[έε]|πάρε με|номер(?:ът)?|моб(?=\\.)|联系我|联系电话|联络|拨打|致电|号码|打我|有事打|请联系|微信同号|連絡先?|問い合わせ|お電話|позвони(?:те)?|телефон(?:а|у|ом)?|тел|мобильн(?:ый|ого)|звони(?:те)?|номер|电话|電話(?:番号)?|手机(?:号码?)?|手機|携帯(?:電話)?|联系方式|传真|전화(?:번호)?|휴대폰|هاتف|फ़?ोन",
     PASSPORT: "身份证(?:号码?)?|身分證|マイナンバー|個人番号|снилс|инн|паспорт(?:а|ные)?|загранпаспорт|护照(?:号码?)?|護照|パスポート(?:番号)?|旅券(?:番号)?|여권(?:번호)?|جواز",
     BIRTH: "生まれ|(?<=日)生|生于|出生于|день рождения|рожд(?=\\.)|рождения|родил(?:ся|ась)|д\\.?р\\.?(?=[: ])|出生(?:日期|年月日?|于|在)?|生日|生年月日|誕生日|생년월일|الميلاد|जन्म",
-    LINK: "это|сейчас|там|у меня|у нас|есть|был[аио]?|является|теперь|такой|должен быть|будет|стал|остал(?:ся|ась)|на(?= )|в качестве|как(?= (?:мой )?парол)|по-прежнему|следующий|вот|应该是|應該是|设为|设成|设置为|设定为|設為|設定為|改成|改为|改為|换成|换为|換成|更改为|变成|变为|就是|还是|還是|仍是|なら|では|について|から|であり|هو|है|είναι",
-}  # fmt: skip
+    LINK: _APART
+    + "это(?: был[ао]?)?|всегда был[аио]?|сейчас|там|у меня|у нас|есть|был[аио]?|является|теперь|такой|должен быть|будет|стал|остал(?:ся|ась)|на(?= )|в качестве|как(?= (?:[а-яё]+ )?парол)|як(?= (?:[а-яёі]+ )?парол)|като(?= (?:[а-я]+ )?парол)|за(?= (?:[а-я]+ )?парола)|є(?= )|це(?= )|був|була|було|тепер|зараз|такий|беше|са(?= )|бяха|остава|е(?= )|по-прежнему|следующий|вот)(?![а-яё])|应该是|應該是|设为|设成|设置为|设定为|設為|設定為|改成|改为|改為|换成|换为|換成|更改为|变成|变为|就是|还是|還是|仍是|なら|では|について|から|であり|هو|है|είναι|ήταν(?:ε)?|παραμένει|ως(?= (?:\\w+ )?(?:κωδικ|συνθημ))|για(?= (?:\\w+ )?(?:κωδικ|συνθημ))",
+}
 _STEMS = (
     "асс", "одовое", "арол", "АРОЛ", "озинка", "риватн", "акрыт", "екрет", "окен", "люч", "密", "私", "口令", "暗証", "合言葉", "パス", "비밀", "패스", "암호", "المرور",
-    "السر", "पास", "कूट", "סיסמ", "รหัส", "ωδικ", "金鑰", "令牌", "秘", "トーク", "シーク", "キー", "토큰", "код", "Код", "пин", "Пин", "ПИН", "验证", "驗證", "認証", "確認",
+    "السر", "पास", "कूट", "סיסמ", "รหัส", "ωδικ", "ύνθημ", "υνθημ", "асло", "ηλέφ", "ινητό", "άλεσ", "άρε με", "дзвон", "бади", "金鑰", "令牌", "秘", "トーク", "シーク", "キー", "토큰", "код", "Код", "пин", "Пин", "ПИН", "验证", "驗證", "認証", "確認",
     "인증", "елефон", "мо", "拨打", "致电", "号码", "打", "请联", "微信", "連絡", "問い", "生ま", "日生", "生于", "рожд", "тел", "Тел", "обильн", "вони", "омер", "电话", "電話", "手机", "手機", "携帯", "联系", "传真", "전화", "휴대", "هاتف",
     "ोन", "身份证", "身分", "マイナ", "個人番", "нилс", "НИЛС", "инн", "ИНН", "аспорт", "护照", "護照", "旅券", "여권", "جواز", "ождени", "одил", "出生", "生日", "生年", "誕生", "생년", "الميلاد", "जन्म",
 )  # fmt: skip
@@ -36,8 +40,9 @@ _FIRST = "".join(
         {
             ch
             for words in _WORDS.values()
-            for part in re.split(r"\||\(\?:.*?\)\??", words)
+            for part in re.split(r"\||\(\?:.*?\)\??", words.removeprefix(_APART))
             for ch in part[:1]
+            if ch.isalpha()
         }
     )
 )
@@ -52,46 +57,38 @@ LINK_SIGNS = "是为為はがを从從由는은이"
 """Links of one character, which folding turns into the sign by itself."""
 
 
-def signs(text: str) -> str:
+def replace_foreign_words(text: str) -> str:
     r"""The text with its words of other scripts replaced by signs of the same length.
 
-    >>> signs("密码是 hunter2")
+    >>> replace_foreign_words("密码是 hunter2")
     '\x0e\x0e是 hunter2'
     """
     if not any(stem in text for stem in _STEMS):
         return text
-    return _FOREIGN.sub(lambda m: _SIGNS[m[0]], text)
+    return _FOREIGN.sub(_sign_for_word, text)
 
 
-class _Signs(dict[str, str]):
-    """A word: its sign, as often as the word has letters. Found out once for each word."""
-
-    def __missing__(self, word: str) -> str:
-        match = _FOREIGN.match(word)
-        sign = _GROUPS[match.lastgroup or ""] if match and match.lastgroup else LINK
-        self[word] = sign * len(word)
-        return self[word]
-
-
-_SIGNS = _Signs()
+def _sign_for_word(match: re.Match[str]) -> str:
+    """The sign of a word, as often as the word has letters."""
+    return _GROUPS[match.lastgroup or ""] * (match.end() - match.start())
 
 
 PASSWORD_WORDS = (
-    "pass", "passw", "passp", "passc", "passk", "passo", "paswo", "paswd", "p/w", "mot de passe", "mots de passe", "motdepasse", "mot_de_passe", "mot-de-passe", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "codewort", "geheimwort",
+    "pass", "passw", "passp", "passc", "passk", "passo", "paswo", "paswd", "p/w", "mot de passe", "mots de passe", "motdepasse", "mot_de_passe", "mot-de-passe", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "kodeord", "tunnussan", "salason", "jelszav", "parolel", "parolei", "hesla", "heslem", "heslu", "hesly", "heslum", "hesle", "hesel", "geslo", "gesla", "slaptazod", "codewort", "geheimwort",
     "zugangscode", "mdp", "contrase", "clave", "senha", "parola", "wachtwoord", "haslo", "hasla", "haslem", "haslu", "hasle", "hasel", "sifre",
-    "losenord", "adgangskode", "salasana", "heslo", "jelszo", "lozinka", "parool", "mat khau", "sandi",
-    "parola d'ordine", "clave de acceso", "clave secreta", "access code", "accesscode", "login code", "code d'acces", "credentials", "creds", PASSWORD,
+    "losenord", "adgangskode", "tilgangskode", "salasana", "heslo", "jelszo", "lozink", "parool", "mat khau", "sandi",
+    "parola d'ordine", "clave de acceso", "clave secreta", "access code", "accesscode", "login code", "code d'acces", "codigo de acces", "codigo de acesso", "codice di accesso", "codice d'accesso", "kod dostepu", "kodu dostepu", "toegangscode", "giris kodu", "psk", "ww", "credentials", "creds", PASSWORD,
 )  # fmt: skip
 """Where a password's name begins; what follows is in `PASSWORD_NAMES`."""
 
 _EDGE = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
 PASSWORD_NAMES = (
-    r"(?:(?i:mots?[ _-]?de[ _-]?passe|palavra[-_ ]passe|pass?(?:[ _-]?w(?:or|ro)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode|owrd|wrod)(?:s|es|er|et|en)?|p/w"
-    r"|pwd|pword|pswd|paswort|kenn?wort|losungswort|codewort|geheimwort|zugangscode|contrase(?:na|nya|n|\?a)s?"
-    r"|wachtwoord(?:en)?|losenord(?:et)?|adgangskoden?|salasanas?|jelszo|lozinka|parool|mat khau)"
-    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|(?<!palabra )(?<!palavra )clave(?! (?:privad|public|primari|foran|de cifr|simetric|de registr))(?: de acceso| secreta)?|senha|parola(?! chiave)(?: d'ordine|[a-z]{{1,6}})?|hasl(?:o|a|em|u|e|ach|ami)|hasel|sifre(?:[a-z]{{1,6}})?"
-    r"|heslo|sandi|creds?|credentials|access ?code|login code|code d'acces)"
-    rf"|{PASSWORD}{{1,8}})"
+    r"(?:(?i:mots?[ _-]?de[ _-]?passe|palavra[-_ ]passe|pass?(?:[ _-]?w(?:or|ro)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode|owrd|wrod)(?:s|es|ern?|et|ets|ene?|e)?|p/w"
+    r"|pwd|pword|pswd|paswort|kenn?wort(?:s|es|ern?|e)?|losungswort|codewort|geheimwort|zugangscode|contrase(?:n[a-z]{0,8}|\?a)s?"
+    r"|wachtwoord(?:en|jes?)?|losenord(?:ets?|ens?|s)?|(?:adgangs|tilgangs)kode(?:n|ns|r|rne|s)?|kodeord(?:et|ets|ene|er|s)?|(?:sala|tunnus)san[a-z]{1,9}|salason[a-z]{1,6}|jelsz(?:o|av)[a-z]{0,6}|lozink[a-z]{1,3}|parool[a-z]{0,4}|slaptazod[a-z]{1,4}|mat khau)"
+    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|(?<!palabra )(?<!palavra )clave(?! (?:privad|public|primari|foran|de cifr|simetric|de registr))(?: de acceso| secreta)?|senhas?|senhazinhas?|parolel[a-z]{1, 3}|parolei|parola(?! chiave)(?: d'ordine|[a-z]{{1,6}})?|hasl(?:o|a|em|u|e|ach|ami)|hasel|sifre(?:[a-z]{{1,6}})?"
+    r"|hesl(?:o|a|em|u|e|um|ech|y)|hesel|gesl(?:o|a|om)|sandi|creds?|credentials|access ?code|login code|code d'acces|codigo de (?:acceso|acesso)|codice (?:di |d')accesso|kodu? dostepu|toegangscode|giris kodu(?:nuz|n)?|psk|(?<=het )ww|(?<=mijn )ww|ww(?=[ ]?[:=]))"
+    rf"|{PASSWORD}{{1,24}})"
 )
 """Needs no flags; caseless inside. A short name stands alone: `compass` is none."""
 
@@ -107,43 +104,68 @@ SECRET_WORDS = (
     "segredo", "segreto", "klucz", "tokena", "tokenem", "tokenu", "anahtar", "sleutel", "nyckel", SECRET,
 )  # fmt: skip
 SECRET_NAMES = (
-    "(?i:" + "|".join(dict.fromkeys(re.sub("[_ -]", "[_ -]?", w) for w in SECRET_WORDS if w != SECRET)) + ")"
+    "(?i:"
+    + "|".join(dict.fromkeys(re.sub("[_ -]", "[_ -]?", w) for w in SECRET_WORDS if w != SECRET))
+    + ")"
     rf"|{SECRET}{{1,8}}"
-)  # fmt: skip
+)
 
 _OWN_CODES = (
-    "your code", "ihr code", "dein code", "mein code", "votre code", "ton code", "mon code", "su codigo", "tu codigo", "mi codigo", "seu codigo", "meu codigo", "tuo codice", "suo codice", "mio codice", "uw code", "je code", "jouw code", "mijn code", "twoj kod", "moj kod",
-    "secret code", "code secret", "codigo secreto", "codice segreto", "geheimcode",
-)  # fmt: skip
+    "your code",
+    "ihr code",
+    "dein code",
+    "mein code",
+    "votre code",
+    "ton code",
+    "mon code",
+    "su codigo",
+    "tu codigo",
+    "mi codigo",
+    "seu codigo",
+    "meu codigo",
+    "tuo codice",
+    "suo codice",
+    "mio codice",
+    "uw code",
+    "je code",
+    "jouw code",
+    "mijn code",
+    "twoj kod",
+    "moj kod",
+    "secret code",
+    "code secret",
+    "codigo secreto",
+    "codice segreto",
+    "geheimcode",
+)
 """A code that somebody was sent; it needs its number right behind it."""
-PIN_WORDS = (
-    "pin", "pin code", "pin-code", "pin number", "pincode", "otp code", "2fa code", "pinnummer", "otp", "cvv", "cvv2", "cvc", "2fa", "security code", "verification code", "one-time code",
-    "one time code", "confirmation code", "unlock code", "geheimzahl", "codigo de verificac",
-    "code de verification", "code de securite", "codice di verifica", "codigo de seguran",
-    "codigo de seguridad", "bestatigungscode", "sicherheitscode", "door code", "gate code", "tan", "einmalcode", "freigabecode", "anmeldecode", "verifizierungscode", "prufcode", "aktivierungscode",
-    "sms code", "sms-code", "auth code", "authentication code", "activation code", "code de confirmation", "code de validation", "code a usage unique", "code sms", "codigo de confirmac", "codigo de un solo uso", "codigo sms",
-    "codice di conferma", "codice di sicurezza", "codice sms", "verificatiecode", "bevestigingscode", "beveiligingscode", "kod weryfikacyjny", "kod potwierdz", "kod sms", "kod autoryzac", "dogrulama kodu", "onay kodu", "verifieringskod", "engangskod", "pin kod", *_OWN_CODES, PIN,
+PIN_WORDS = tuple(
+    dict.fromkeys(
+        (
+            "pin", "pin code", "pin-code", "pin number", "pincode", "pinnummer", "pin kod", "otp", "otp code", "cvv", "cvv2",
+            "cvc", "2fa", "2fa code", "tan", *CODE_WORDS, *_OWN_CODES, PIN,
+        )
+    )
 )  # fmt: skip
+_CODES = any_word_pattern(CODE_WORDS).replace("\\ ", "[ _]")
 PIN_NAMES = (
     rf"(?:{_EDGE}(?i:pin(?:[ -]?(?:code|kod(?:u|um|unuz)?|nummer|number|no|nr)\.?)?|t?otp(?:[ -]code)?|cv[vc]2?|2fa(?:[ -]code)?"
-    r"|(?:security|verification|one[- ]time|confirmation|unlock|door|gate|auth|authentication|activation|sms)[ -]code|geheimzahl|codigo (?:de (?:verificac(?:ion|ao)|confirmac(?:ion|ao)|seguran(?:ca|za)|seguridad|un solo uso)|sms)"
-    r"|code (?:de (?:verification|securite|confirmation|validation)|a usage unique|sms)|codice (?:di (?:verifica|conferma|sicurezza)|sms)|(?:bestatigungs|sicherheits|einmal|freigabe|anmelde|verifizierungs|pruf|aktivierungs|verificatie|bevestigings|beveiligings)code"
-    r"|kod (?:weryfikacyjny|potwierdz[a-z]{2,8}|sms|autoryzac[a-z]{2,6})|(?:dogrulama|onay) kodu(?:nuz|n)?|(?:verifierings|engangs)kod(?:en)?)|(?<![A-Z0-9_])T(?:AN|an)(?![a-z])(?:-(?:Nummer|Code))?"
-    rf"|{_EDGE}(?i:{'|'.join(_OWN_CODES)})(?=[ ](?:is|ist|lautet|est|es|e|jest|to|[0-9])|:)"
-    rf"|{PIN}{{1,8}})"
+    rf"|{_CODES}[a-z]{{0,9}})|(?<![A-Z0-9_])T(?:AN|an)(?![a-z])(?:-(?:Nummer|Code))?"
+    rf"|{_EDGE}(?i:{'|'.join(_OWN_CODES)})(?=[ ](?:is|ist|lautet|est|es|e|{VERB}|jest|to|[0-9])|:)"
+    rf"|{PIN}{{1,40}})"
 )
 
 IS = (
-    r"(?:is|was|are|were|will be|equals|ist|war|lautet|lautete|est|etait|sera|es|era|sera|e|foi|to|jest|bylo|byl|ar|var|on|"
-    r"wordt|je|adalah|now|=|:|" + LINK + "{1,8})"
-)  # fmt: skip
+    r"(?:is|was|are|were|will be|equals|ist|war|sind|waren|lautet|lautete|est|etait|sera|sont|etaient|es|era|sera|son|eran|e|foi|sao|eram|sono|erano|to|jest|sa|bylo|byly|byl|ar|er|var|on|oli|ovat|este|sunt|erau|jsou|zijn|waren|legyen|volt|"
+    r"wordt|je|adalah|now|=|:|" + VERB + "|" + LINK + "{1,8})"
+)
 """Between a name and its value in prose."""
 
 OF = (
     r"(?:for|of|on|from|to|in|at|fur|vom|von|zum|zur|der|des|du|de|pour|para|per|di|del|della|do|da|voor|van|till|dla|icin|untuk|"
     + LINK
     + "{1,8})"
-)  # fmt: skip
+)
 """Between a name and whose it is: the password *for* the router is …"""
 
 PREDICATES = frozenset(
@@ -185,7 +207,7 @@ PREDICATES = frozenset(
     yanlis dogru bos gerekli zayif guclu degil ve veya ile icin bir
     felaktigt fel tomt kravs salah benar kosong wajib tidak dan atau
     """.split()  # noqa: SIM905
-)  # fmt: skip
+)
 """What is said of a password, in ten languages; none of it is one."""
 
 _SAID_IN_RUSSIAN = re.compile(
@@ -212,14 +234,14 @@ IDENTIFIERS = frozenset(
     await async return yield not and or if else elif for while in is with new delete typeof function const let var def
     class import from pass raise except try finally print echo read set get put post patch unset reset
     """.split()  # noqa: SIM905
-)  # fmt: skip
+)
 """Names that stand for values in code; none of them is one."""
 
 
-def says_something(word: str) -> bool:
+def describes_password(word: str) -> bool:
     """Is this what is said of a password, and not the password?
 
-    >>> says_something("expired"), says_something("swordfish")
+    >>> describes_password("expired"), describes_password("swordfish")
     (True, False)
     """
     low = word.lower().rstrip(".,;:!?)")

@@ -17,62 +17,54 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any
 
 from upswing.contracts.codec import canonical
 from upswing.contracts.outcome import Outcome
 from upswing.errors import Reason, Rejected, Transient, UpswingError
-from upswing.reward.batches import OVERLAP, SIZE, Unmergeable, merge, plan
+from upswing.infra.backoff import Backoff
+from upswing.openai.completions import ChatCompletion
+from upswing.reward.core.batches import OVERLAP, SIZE, Unmergeable, merge_batches, plan_batches
+from upswing.reward.core.judge_prompt import (
+    RUBRIC,
+    JudgedAttempt,
+    Prompt,
+    PromptLimits,
+    build_prompt,
+)
+from upswing.reward.core.judge_verdict import (
+    AttemptVerdicts,
+    GroupVerdict,
+    JudgeSpend,
+    UnusableAnswer,
+    parse_verdicts,
+)
+from upswing.reward.judge_cache import JudgeCache
 from upswing.reward.outcomes import ground_truth_text
-from upswing.reward.prompt import RUBRIC, Attempt, Limits, Prompt, build
-from upswing.reward.verdict import GroupVerdict, Spend, Unusable, Verdicts, parse
 
 Sleep = Callable[[float], Awaitable[None]]
+AskJudge = Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], Awaitable[ChatCompletion]]
+"""Puts one question to a model, or raises one of our errors."""
 _MILLION = 1_000_000
 _BYTES_PER_TOKEN = 3
 """A cautious guess: most tokenizers need fewer tokens than this says."""
 
-
-class Answer(Protocol):
-    """What came back; token counts are None where the endpoint does not tell."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def prompt_tokens(self) -> int | None: ...
-    @property
-    def completion_tokens(self) -> int | None: ...
-
-
-class Ask(Protocol):
-    """Puts one question to a model, or raises one of our errors."""
-
-    async def __call__(
-        self, messages: Sequence[Mapping[str, str]], response_format: Mapping[str, Any]
-    ) -> Answer: ...
-
-
-class Cache(Protocol):
-    """Remembers usable answers by the hash of their question."""
-
-    async def get(self, key: str) -> str | None: ...
-
-    async def put(self, key: str, answer: str, trajectory_ids: Sequence[str]) -> None: ...
+_RETRIES = Backoff(1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupToJudge:
     """Trajectories of one window and scenario, without those that the infrastructure spoiled."""
 
     window_id: str
     scenario_id: str
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[JudgedAttempt, ...]
     outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What may be spent in all; None means no limit."""
+class JudgeBudget:
+    """What a judge may cost in all; None means no limit."""
 
     max_tokens: int | None = None
     """Of prompts and answers together."""
@@ -81,13 +73,13 @@ class Budget:
     """US dollars for a million prompt tokens."""
     completion_price: float = 0.0
 
-    def spend(self, prompt_tokens: int, completion_tokens: int) -> Spend:
+    def price(self, prompt_tokens: int, completion_tokens: int) -> JudgeSpend:
         """These tokens with their price."""
         usd = prompt_tokens * self.prompt_price + completion_tokens * self.completion_price
-        return Spend(0, prompt_tokens, completion_tokens, usd / _MILLION)
+        return JudgeSpend(0, prompt_tokens, completion_tokens, usd / _MILLION)
 
-    def refusal(self, after: Spend) -> str | None:
-        """Why it may not come to this; None when it may."""
+    def overdrawn(self, after: JudgeSpend) -> str | None:
+        """Why spending may not come to this; None when it may."""
         tokens = after.prompt_tokens + after.completion_tokens
         if self.max_tokens is not None and not tokens <= self.max_tokens:
             return f"The judge's budget of {self.max_tokens:,} tokens is used up."
@@ -97,15 +89,15 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class JudgePolicy:
     """How a judge is asked."""
 
     model: str
     rubric: str = RUBRIC
-    limits: Limits = field(default_factory=Limits)
-    minimum: int = 4
+    limits: PromptLimits = field(default_factory=PromptLimits)
+    min_members: int = 4
     """Members a group needs to be judged."""
-    size: int = SIZE
+    batch_size: int = SIZE
     """Most members in one question."""
     overlap: int = OVERLAP
     repeats: int = 1
@@ -115,10 +107,23 @@ class Policy:
     tries: int = 3
     """How often a call is tried when the endpoint is away or slow."""
     timeout: timedelta = timedelta(seconds=120)
-    backoff: timedelta = timedelta(seconds=1)
-    """Before the second try; doubled before each further one."""
+    backoff: Backoff = _RETRIES
+    """Seconds before the second try, and each further one."""
     answer_tokens: int = 2_000
-    """The longest answer expected, for the budget's look ahead."""
+    """The longest answer expected, for what the budget allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A model that judges: how it is asked, what it may cost, and the answers that were paid for."""
+
+    ask: AskJudge
+    policy: JudgePolicy
+    budget: JudgeBudget = field(default_factory=JudgeBudget)
+    cache: JudgeCache | None = None
+    sleep: Sleep = asyncio.sleep
+    on_overdrawn: Callable[[JudgeSpend], None] = lambda _: None
+    """Called with the price of a question that the budget does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,65 +131,69 @@ class _Failed:
     sentence: str
 
 
-@dataclass(slots=True)
-class _Desk:
-    """One group being judged: what asking needs, and what it has cost."""
+class _JudgeSession:
+    """One group being judged, and what that has cost; `spent` was paid before, for others."""
 
-    ask: Ask
-    policy: Policy
-    budget: Budget
-    before: Spend
-    cache: Cache | None
-    sleep: Sleep
-    spend: Spend = field(default_factory=Spend)
+    def __init__(self, judge: Judge, spent: JudgeSpend) -> None:
+        self._judge, self._spent_before = judge, spent
+        self.spend = JudgeSpend()
 
-    async def score(self, attempts: Sequence[Attempt], truth: str, seed: str) -> _Batch | _Failed:
+    async def score_batch(
+        self, attempts: Sequence[JudgedAttempt], truth: str, seed: str
+    ) -> _BatchScores | _Failed:
         """One batch; an answer that was paid for, even at the second asking, is not paid twice."""
+        policy, cache = self._judge.policy, self._judge.cache
         prompts = [
-            _prompt(attempts, truth, f"{seed}/{again}", self.policy)
-            for again in range(self.policy.reasks + 1)
+            _build_prompt(attempts, truth, f"{seed}/{again}", policy)
+            for again in range(policy.reasks + 1)
         ]
         for prompt in prompts:
-            kept = await self.cache.get(_key(self.policy.model, prompt)) if self.cache else None
-            if kept is not None and isinstance(read := parse(kept, prompt.labels), Verdicts):
-                self.spend += Spend(cached=1)
-                return _batch(read, prompt)
-        return await self._asked(prompts)
+            cached = await cache.get(_cache_key(policy.model, prompt)) if cache else None
+            if cached is None:
+                continue
+            verdicts = parse_verdicts(cached, prompt.labels)
+            if isinstance(verdicts, AttemptVerdicts):
+                self.spend += JudgeSpend(cached=1)
+                return _batch_scores(verdicts, prompt)
+        return await self._ask_until_usable(prompts)
 
-    async def _asked(self, prompts: Sequence[Prompt]) -> _Batch | _Failed:
-        partial: tuple[Prompt, str, _Batch] | None = None
+    async def _ask_until_usable(self, prompts: Sequence[Prompt]) -> _BatchScores | _Failed:
+        partial: tuple[Prompt, str, _BatchScores] | None = None
         sentence = ""
         for prompt in prompts:
-            answer = await self._answer(prompt)
+            answer = await self.ask(prompt)
             if isinstance(answer, _Failed):
                 return answer
-            match parse(answer.text, prompt.labels):
-                case Unusable() as unusable:
+            match parse_verdicts(answer.text, prompt.labels):
+                case UnusableAnswer() as unusable:
                     sentence = unusable.sentence
-                case Verdicts() as read:
-                    if not read.lacking:
-                        await self._keep(prompt, answer.text)
-                        return _batch(read, prompt)
-                    partial = prompt, answer.text, _batch(read, prompt)
+                case AttemptVerdicts() as verdicts:
+                    if not verdicts.lacking:
+                        await self._cache_answer(prompt, answer.text)
+                        return _batch_scores(verdicts, prompt)
+                    partial = prompt, answer.text, _batch_scores(verdicts, prompt)
         if partial is None:
-            return _Failed(f"The judge was asked {_times(len(prompts))}: {sentence}")
-        prompt, told, batch = partial
-        await self._keep(prompt, told)
+            return _Failed(f"The judge was asked {_times_text(len(prompts))}: {sentence}")
+        prompt, text, batch = partial
+        await self._cache_answer(prompt, text)
         return batch
 
-    async def _answer(self, prompt: Prompt) -> Answer | _Failed:
+    async def ask(self, prompt: Prompt) -> ChatCompletion | _Failed:
+        """One question, tried again while the endpoint is away, as far as the budget allows."""
+        judge, policy = self._judge, self._judge.policy
         size = sum(len(message["content"].encode()) for message in prompt.messages)
-        guess = self.budget.spend(size // _BYTES_PER_TOKEN, self.policy.answer_tokens)
-        limit, why = self.policy.timeout.total_seconds(), ""
-        for tried in range(self.policy.tries):
-            if refusal := self.budget.refusal(self.before + self.spend + guess):
-                return _Failed(refusal)
+        guess = judge.budget.price(size // _BYTES_PER_TOKEN, policy.answer_tokens)
+        limit, why = policy.timeout.total_seconds(), ""
+        for tried in range(policy.tries):
+            if overdrawn := judge.budget.overdrawn(self._spent_before + self.spend + guess):
+                judge.on_overdrawn(guess)
+                return _Failed(overdrawn)
             if tried:
-                await self.sleep(self.policy.backoff.total_seconds() * 2 ** (tried - 1))
-            self.spend += Spend(calls=1)
+                await judge.sleep(policy.backoff.seconds(tried))
+            self.spend += JudgeSpend(calls=1)
             try:
                 async with asyncio.timeout(limit):
-                    answer = await self.ask(prompt.messages, prompt.response_format)
+                    answer = await judge.ask(prompt.messages, prompt.response_format)
             except TimeoutError:
                 why = f"There was no answer in {limit:g} s."
                 self.spend += guess  # it may have been written, and billed, all the same
@@ -195,25 +204,25 @@ class _Desk:
                     self.spend += guess
                 return _Failed(str(error))
             else:
-                self.spend += self._cost(answer, guess)
+                self.spend += self._cost_of_answer(answer, guess)
                 return answer
-        return _Failed(f"The judge was tried {_times(self.policy.tries)}: {why}")
+        return _Failed(f"The judge was tried {_times_text(policy.tries)}: {why}")
 
-    async def _keep(self, prompt: Prompt, answer: str) -> None:
-        if self.cache:
-            key = _key(self.policy.model, prompt)
-            await self.cache.put(key, answer, sorted(prompt.labels.values()))
+    async def _cache_answer(self, prompt: Prompt, answer: str) -> None:
+        if self._judge.cache:
+            key = _cache_key(self._judge.policy.model, prompt)
+            await self._judge.cache.put(key, answer, sorted(prompt.labels.values()))
 
-    def _cost(self, answer: Answer, guess: Spend) -> Spend:
+    def _cost_of_answer(self, answer: ChatCompletion, guess: JudgeSpend) -> JudgeSpend:
         read, wrote = answer.prompt_tokens, answer.completion_tokens
         written = len(answer.text.encode(errors="replace")) // _BYTES_PER_TOKEN
-        return self.budget.spend(
+        return self._judge.budget.price(
             guess.prompt_tokens if read is None else read, written if wrote is None else wrote
         )
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class _BatchScores:
     """The verdicts of one batch, by trajectory id."""
 
     scores: dict[str, float]
@@ -222,55 +231,50 @@ class _Batch:
 
 
 async def judge_group(
-    group: Group,
-    ask: Ask,
-    policy: Policy,
-    *,
-    sleep: Sleep,
-    seed: str,
-    cache: Cache | None = None,
-    budget: Budget = Budget(),  # noqa: B008  it is frozen
-    spent: Spend = Spend(),  # noqa: B008  it is frozen
+    group: GroupToJudge, judge: Judge, *, seed: str, spent: JudgeSpend | None = None
 ) -> GroupVerdict:
     """The verdict on a group. `spent` is what the budget has paid already, for other groups."""
+    policy = judge.policy
     attempts = {each.trajectory_id: each for each in group.attempts}
-    if len(attempts) < policy.minimum:
+    if len(attempts) < policy.min_members:
         return GroupVerdict.unjudged(
             policy.model,
-            f"The group has {len(attempts)} trajectories; {policy.minimum} are needed to compare.",
+            f"The group has {len(attempts)} trajectories; {policy.min_members} are needed to compare.",
         )
-    desk = _Desk(ask, policy, budget, spent, cache, sleep)
+    session = _JudgeSession(judge, spent or JudgeSpend())
     truth = ground_truth_text(group.outcome)
-    batches: list[_Batch] = []
+    batches: list[_BatchScores] = []
     for repeat in range(policy.repeats):
-        turn = f"{seed}/{repeat}"
-        order = _shuffled(attempts, turn)
-        for place, names in enumerate(plan(order, policy.size, policy.overlap)):
-            batch = await desk.score([attempts[name] for name in names], truth, f"{turn}/{place}")
+        shuffle_seed = f"{seed}/{repeat}"
+        order = _shuffle_names(attempts, shuffle_seed)
+        for index, names in enumerate(plan_batches(order, policy.batch_size, policy.overlap)):
+            batch = await session.score_batch(
+                [attempts[name] for name in names], truth, f"{shuffle_seed}/{index}"
+            )
             if isinstance(batch, _Failed):
-                return GroupVerdict.unjudged(policy.model, batch.sentence, desk.spend)
+                return GroupVerdict.unjudged(policy.model, batch.sentence, session.spend)
             batches.append(batch)
-    return _verdict(batches, sorted(attempts), policy, desk.spend)
+    return _group_verdict(batches, sorted(attempts), policy, session.spend)
 
 
 async def ask_judge(
-    prompt: Prompt, ask: Ask, policy: Policy, *, sleep: Sleep, budget: Budget, spent: Spend
-) -> tuple[str | None, str, Spend]:
+    prompt: Prompt, judge: Judge, *, spent: JudgeSpend
+) -> tuple[str | None, str, JudgeSpend]:
     """One question that is about no group: the answer or None, why there is none, and what it cost."""
-    desk = _Desk(ask, policy, budget, spent, None, sleep)
-    answer = await desk._answer(prompt)  # noqa: SLF001 - the same module
+    session = _JudgeSession(judge, spent)
+    answer = await session.ask(prompt)
     if isinstance(answer, _Failed):
-        return None, answer.sentence, desk.spend
-    return answer.text, "", desk.spend
+        return None, answer.sentence, session.spend
+    return answer.text, "", session.spend
 
 
-def _verdict(
-    batches: Sequence[_Batch], names: Sequence[str], policy: Policy, spend: Spend
+def _group_verdict(
+    batches: Sequence[_BatchScores], names: Sequence[str], policy: JudgePolicy, spend: JudgeSpend
 ) -> GroupVerdict:
-    merged = merge([batch.scores for batch in batches])
+    merged = merge_batches([batch.scores for batch in batches])
     if isinstance(merged, Unmergeable):
         return GroupVerdict.unjudged(policy.model, merged.sentence, spend)
-    if len(merged.scores) < policy.minimum:
+    if len(merged.scores) < policy.min_members:
         return GroupVerdict.unjudged(
             policy.model, f"Only {len(merged.scores)} of {len(names)} scores are numbers.", spend
         )
@@ -280,7 +284,7 @@ def _verdict(
     lacking = tuple(name for name in names if name not in merged.scores)
     return GroupVerdict(
         True,
-        _sentence(merged.scores, len(batches), lacking, policy),
+        _verdict_sentence(merged.scores, len(batches), lacking, policy),
         policy.model,
         merged.scores,
         {name: explanations[name] for name in merged.scores},
@@ -290,8 +294,8 @@ def _verdict(
     )
 
 
-def _sentence(
-    scores: Mapping[str, float], batches: int, lacking: Sequence[str], policy: Policy
+def _verdict_sentence(
+    scores: Mapping[str, float], batches: int, lacking: Sequence[str], policy: JudgePolicy
 ) -> str:
     low, high = min(scores.values()), max(scores.values())
     questions = "1 question" if batches == 1 else f"{batches} questions"
@@ -304,31 +308,33 @@ def _sentence(
     return "; ".join(parts) + "."
 
 
-def _prompt(attempts: Sequence[Attempt], truth: str, seed: str, policy: Policy) -> Prompt:
+def _build_prompt(
+    attempts: Sequence[JudgedAttempt], truth: str, seed: str, policy: JudgePolicy
+) -> Prompt:
     """The nonce follows from everything quoted, so no quoted text can know it."""
-    told = canonical([truth, *sorted(canonical(each.body) for each in attempts)])
-    nonce = sha256(seed.encode() + b"\0" + told).hexdigest()[:16]
-    return build(
+    quoted = canonical([truth, *sorted(canonical(each.body) for each in attempts)])
+    nonce = sha256(seed.encode() + b"\0" + quoted).hexdigest()[:16]
+    return build_prompt(
         attempts, truth, seed=seed, nonce=nonce, rubric=policy.rubric, limits=policy.limits
     )
 
 
-def _batch(read: Verdicts, prompt: Prompt) -> _Batch:
+def _batch_scores(verdicts: AttemptVerdicts, prompt: Prompt) -> _BatchScores:
     """From the labels the judge saw to the trajectories they mean."""
-    return _Batch(
-        {prompt.labels[label]: score for label, score in read.scores.items()},
-        {prompt.labels[label]: told for label, told in read.explanations.items()},
-        read.clamped,
+    return _BatchScores(
+        {prompt.labels[label]: score for label, score in verdicts.scores.items()},
+        {prompt.labels[label]: text for label, text in verdicts.explanations.items()},
+        verdicts.clamped,
     )
 
 
-def _key(model: str, prompt: Prompt) -> str:
+def _cache_key(model: str, prompt: Prompt) -> str:
     return sha256(canonical([model, prompt.messages])).hexdigest()
 
 
-def _shuffled(names: Iterable[str], seed: str) -> list[str]:
+def _shuffle_names(names: Iterable[str], seed: str) -> list[str]:
     return sorted(names, key=lambda name: sha256(f"batch\0{seed}\0{name}".encode()).digest())
 
 
-def _times(count: int) -> str:
+def _times_text(count: int) -> str:
     return "once" if count == 1 else "twice" if count == 2 else f"{count} times"

@@ -59,9 +59,9 @@ class Answering:
 
 @dataclass(slots=True)
 class _Memory:
-    asked: tuple[str | None, ...] = ()
+    addresses: tuple[str | None, ...] = ()
     until: float = 0.0
-    heard: Answering = field(default_factory=Answering)
+    known: Answering = field(default_factory=Answering)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -71,19 +71,19 @@ _MEMORY = _Memory()
 def answering(env: Mapping[str, str]) -> Answering:
     """Who answers, as of a few seconds ago."""
     try:
-        asked = _addresses(env)
+        addresses = _server_addresses(env)
     except _LOST as error:
         return Answering(trouble=f"The loop's address cannot be read: {type(error).__name__}.")
     with _MEMORY.lock:
-        if _MEMORY.asked != asked or monotonic() >= _MEMORY.until:
-            _MEMORY.heard = _ask(*asked)
-            _MEMORY.asked, _MEMORY.until = asked, monotonic() + KEPT_SECONDS
-            if _MEMORY.heard.trouble:
-                log.info("%s", _MEMORY.heard.trouble, extra={"action": "rl_model_unknown"})
-        return _MEMORY.heard
+        if _MEMORY.addresses != addresses or monotonic() >= _MEMORY.until:
+            _MEMORY.known = _ask_who_answers(*addresses)
+            _MEMORY.addresses, _MEMORY.until = addresses, monotonic() + KEPT_SECONDS
+            if _MEMORY.known.trouble:
+                log.info("%s", _MEMORY.known.trouble, extra={"action": "rl_model_unknown"})
+        return _MEMORY.known
 
 
-def _addresses(env: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
+def _server_addresses(env: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
     """The loop, the key to it, the gateway."""
     target = resolve(None, None, None, env)
     if target is None or not target.url.startswith(("http://", "https://")):
@@ -103,25 +103,30 @@ def gateway_url(env: Mapping[str, str]) -> str | None:
     if env.get("AGENTGYM_RL_URL") or env.get("NATS_URL"):
         return None  # the loop is elsewhere, and so is its gateway
     try:
-        told: Any = msgspec.json.decode((data_folder(None, env) / "running.json").read_bytes())
+        running: Any = msgspec.json.decode((data_folder(None, env) / "running.json").read_bytes())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    url = told.get("gateway_url") if isinstance(told, dict) else None
+    url = running.get("gateway_url") if isinstance(running, dict) else None
     return url if isinstance(url, str) else None
 
 
-def _ask(loop: str | None, key: str | None, gateway: str | None) -> Answering:
+def _ask_who_answers(loop: str | None, key: str | None, gateway: str | None) -> Answering:
     trouble = "" if loop or gateway else "Neither a loop nor a gateway is known."
-    for url, path, read in ((loop, "/models", _of_loop), (gateway, "/health", _of_gateway)):
+    for url, path, read in (
+        (loop, "/models", _models_of_loop),
+        (gateway, "/health", _models_of_gateway),
+    ):
         if url:
             try:
-                return Answering(read(_get(url, path, key if url == loop else None)))
+                return Answering(read(_get_json(url, path, key if url == loop else None)))
             except _LOST as error:
-                trouble = f"{_host(url)} does not say which models answer: {type(error).__name__}."
+                trouble = (
+                    f"{_host_of_url(url)} does not say which models answer: {type(error).__name__}."
+                )
     return Answering(trouble=trouble)
 
 
-def _get(url: str, path: str, key: str | None) -> Any:
+def _get_json(url: str, path: str, key: str | None) -> Any:
     parts = urlsplit(url.rstrip("/"))
     secure = parts.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -139,46 +144,51 @@ def _get(url: str, path: str, key: str | None) -> Any:
         line.close()
 
 
-def _of_loop(told: Any) -> list[RlModel]:
+def _models_of_loop(reply: Any) -> list[RlModel]:
     """`GET /models`: rows of the registry, the newest first."""
     return [
-        RlModel(row["model_id"], _version(row["model_id"]), row["state"] == _CANARY, row.get("base_model"))
-        for row in _within(told, "models", list)
+        RlModel(
+            row["model_id"],
+            _version_of_model_id(row["model_id"]),
+            row["state"] == _CANARY,
+            row.get("base_model"),
+        )
+        for row in _field_of_type(reply, "models", list)
         if isinstance(row, dict)
         and isinstance(row.get("model_id"), str)
         and row.get("state") in {_DEPLOYED, _CANARY}
-    ]  # fmt: skip
+    ]
 
 
-def _of_gateway(told: Any) -> list[RlModel]:
+def _models_of_gateway(reply: Any) -> list[RlModel]:
     """`GET /health`: shares, the baseline's first; a trained model's id ends in its version."""
     found = [
-        RlModel(name, _version(name), canary=place > 0)
-        for place, name in enumerate(_within(told, "shares", dict))
+        RlModel(name, _version_of_model_id(name), canary=position > 0)
+        for position, name in enumerate(_field_of_type(reply, "shares", dict))
         if _VERSION.search(name)
     ]
     numbers = {m.model_id: [int(n) for n in re.findall(r"\d+", m.version)] for m in found}
     return sorted(found, key=lambda m: numbers[m.model_id], reverse=True)
 
 
-def _within(told: Any, name: str, kind: type) -> Any:
-    found = told.get(name) if isinstance(told, dict) else None
+def _field_of_type(reply: Any, name: str, kind: type) -> Any:
+    found = reply.get(name) if isinstance(reply, dict) else None
     if not isinstance(found, kind):
         raise ValueError  # noqa: TRY004 - as any other answer that cannot be read
     return found
 
 
-def _version(model_id: str) -> str:
+def _version_of_model_id(model_id: str) -> str:
     """What an id ends in.
 
-    >>> _version("agent-zero-rl-v12"), _version("my-model")
+    >>> _version_of_model_id("agent-zero-rl-v12"), _version_of_model_id("my-model")
     ('v12', 'my-model')
     """
     found = _VERSION.search(model_id)
     return f"v{found[1]}" if found else model_id
 
 
-def _host(url: str) -> str:
+def _host_of_url(url: str) -> str:
     """The address without anything that could be a secret."""
     try:
         return urlsplit(url).hostname or "The address"

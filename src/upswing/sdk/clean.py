@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from upswing.contracts import Feedback, Trajectory, from_builtins
-from upswing.contracts.steps import Tree, trajectory_of_steps
+from upswing.contracts.steps import Tree, trajectory_from_steps
 from upswing.errors import Reason, Rejected
-from upswing.sdk.logs import Entry, Kind
+from upswing.infra.spool_log import SpoolEntry, SpoolEntryKind
 
 if TYPE_CHECKING:
     from upswing.redact import Redactor
@@ -57,7 +57,7 @@ class Cleaner:
             self._redactor = self._make()
         return self._redactor
 
-    def __call__(self, draft: Draft) -> Entry:
+    def __call__(self, draft: Draft) -> SpoolEntry:
         """The entry to send; raises when it cannot be redacted or is not what the contract says."""
         if len(draft.raw) > LARGEST:
             raise Rejected(Reason.TOO_LARGE, "A message holds at most 8 MB.")
@@ -68,9 +68,9 @@ class Cleaner:
         if draft.form is Form.FEEDBACK:
             clean = redact_feedback(given, redactor).tree
             from_builtins(Feedback, clean)
-            return Entry(Kind.FEEDBACK, msgspec.json.encode(clean))
+            return SpoolEntry(SpoolEntryKind.FEEDBACK, msgspec.json.encode(clean))
         if draft.form is Form.STEPS:
-            given = trajectory_of_steps(given["head"], given["steps"], given["end"])
+            given = trajectory_from_steps(given["head"], given["steps"], given["end"])
         clean = redact_trajectory(given, redactor).tree
         from_builtins(Trajectory, clean)
-        return Entry(Kind.TRAJECTORY, msgspec.json.encode(clean))
+        return SpoolEntry(SpoolEntryKind.TRAJECTORY, msgspec.json.encode(clean))

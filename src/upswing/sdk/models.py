@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from upswing.errors import UpswingError
-from upswing.rl_models import RlModels, is_version, read_rl_models
+from upswing.model_flags import RlModels, is_version, read_rl_models
 from upswing.sdk.answering import RlModel, answering, gateway_url
 
 _OFF = "Trained models are switched off here."
@@ -52,8 +52,8 @@ class RlModelConfig:
 
 def should_use_rl_model(environment: Mapping[str, str] | None = None) -> bool:
     """Does the environment allow a trained model? Asks nobody."""
-    said, _ = _allowed(_env(environment))
-    return said.enabled and (said.version is not None or said.percentage > 0)
+    flags, _ = _allowed_models(_environment_or_default(environment))
+    return flags.enabled and (flags.version is not None or flags.percentage > 0)
 
 
 def is_rl_model_available(environment: Mapping[str, str] | None = None) -> bool:
@@ -63,8 +63,8 @@ def is_rl_model_available(environment: Mapping[str, str] | None = None) -> bool:
 
 def latest_rl_model(environment: Mapping[str, str] | None = None) -> RlModel | None:
     """The trained model that was promoted last, or the pinned one; None when there is none."""
-    env = _env(environment)
-    pinned = _allowed(env)[0].version
+    env = _environment_or_default(environment)
+    pinned = _allowed_models(env)[0].version
     fitting = [
         model
         for model in answering(env).models
@@ -80,14 +80,14 @@ def model_for_inference(
     chance: Callable[[], float] = random.random,
 ) -> Inference:
     """The model to ask. With an `episode_id` the same episode gets the same answer."""
-    env = _env(environment)
+    env = _environment_or_default(environment)
     config = rl_model_config(env)
     gateway = gateway_url(env)
     at = f"{gateway}/v1" if gateway else None
     if config.available and config.latest:
-        place = chance() if episode_id is None else _place(config.latest, episode_id)
+        position = chance() if episode_id is None else _traffic_position(config.latest, episode_id)
         pinned = config.model_version != _LATEST  # then the percentage does not count
-        if pinned or place * 100 < config.rollout_percentage:
+        if pinned or position * 100 < config.rollout_percentage:
             return Inference(config.latest, at, is_rl=True, reason=config.reason)
         beyond = f"This episode is beyond the {config.rollout_percentage:g} % that may."
         return Inference(config.base_model, at, is_rl=False, reason=beyond)
@@ -96,30 +96,30 @@ def model_for_inference(
 
 def rl_model_config(environment: Mapping[str, str] | None = None) -> RlModelConfig:
     """All of it, for a log or a person."""
-    env = _env(environment)
-    said, trouble = _allowed(env)
+    env = _environment_or_default(environment)
+    flags, trouble = _allowed_models(env)
     enabled = should_use_rl_model(env)
     latest = latest_rl_model(env) if enabled else None
     if latest:
         reason = f"{latest.model_id} answers."
     elif enabled:
-        heard = answering(env)
-        reason = heard.trouble or _nobody(said.version, heard.models)
+        known = answering(env)
+        reason = known.trouble or _no_model_sentence(flags.version, known.models)
     else:
         reason = trouble or _OFF
     return RlModelConfig(
         enabled=enabled,
         available=latest is not None,
-        model_version=said.version or _LATEST,
+        model_version=flags.version or _LATEST,
         latest=latest.model_id if latest else None,
-        rollout_percentage=said.percentage,
-        fallback_to_base=said.fallback,
-        base_model=said.base_model,
+        rollout_percentage=flags.percentage,
+        fallback_to_base=flags.fallback,
+        base_model=flags.base_model,
         reason=reason,
     )
 
 
-def _nobody(version: str | None, models: Sequence[RlModel]) -> str:
+def _no_model_sentence(version: str | None, models: Sequence[RlModel]) -> str:
     """Why no trained model is asked, and which there are."""
     if version is None:
         return "No trained model answers."
@@ -127,11 +127,11 @@ def _nobody(version: str | None, models: Sequence[RlModel]) -> str:
     return f"No model of version {version} answers: the base model does. Trained models that answer: {there}."
 
 
-def _env(environment: Mapping[str, str] | None) -> Mapping[str, str]:
+def _environment_or_default(environment: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if environment is None else environment
 
 
-def _allowed(env: Mapping[str, str]) -> tuple[RlModels, str]:
+def _allowed_models(env: Mapping[str, str]) -> tuple[RlModels, str]:
     """The environment's word; one that cannot be understood switches trained models off."""
     try:
         return read_rl_models(env), ""
@@ -140,10 +140,10 @@ def _allowed(env: Mapping[str, str]) -> tuple[RlModels, str]:
         return RlModels(enabled=False, base_model=base), str(error)
 
 
-def _place(model_id: str, episode_id: str) -> float:
+def _traffic_position(model_id: str, episode_id: str) -> float:
     """Where an episode lies in [0, 1), the same wherever it is asked.
 
-    >>> round(_place("agent-zero-rl-v3", "episode-1"), 4)
+    >>> round(_traffic_position("agent-zero-rl-v3", "episode-1"), 4)
     0.6704
     """
     digest = sha256(f"{model_id}\0{episode_id}".encode()).digest()

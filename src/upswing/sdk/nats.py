@@ -17,15 +17,22 @@ from nats.js.errors import APIError
 
 from upswing.contracts.topics import FEEDBACK, TRAJECTORY
 from upswing.errors import Denied, Transient
-from upswing.sdk.logs import Kind
-from upswing.sdk.transport import TIMEOUT, Answer, Later, Refused, Taken, checked
-from upswing.together import begin
+from upswing.infra.spool_log import SpoolEntryKind
+from upswing.infra.tasks import start_task
+from upswing.sdk.transport import (
+    TIMEOUT,
+    Answer,
+    EntryAccepted,
+    EntryDeferred,
+    EntryRefused,
+    checked,
+)
 
 T = TypeVar("T")
 
 _SUBJECTS = {
-    Kind.TRAJECTORY: (TRAJECTORY, "trajectory_id"),
-    Kind.FEEDBACK: (FEEDBACK, "feedback_id"),
+    SpoolEntryKind.TRAJECTORY: (TRAJECTORY, "trajectory_id"),
+    SpoolEntryKind.FEEDBACK: (FEEDBACK, "feedback_id"),
 }
 
 
@@ -46,10 +53,12 @@ class NatsTransport:
         self._thread = Thread(target=self._loop.run_forever, name="upswing-nats", daemon=True)
         self._thread.start()
 
-    def send(self, kind: Kind, bodies: Sequence[bytes]) -> list[Answer]:
-        return self._wait(self._send(kind, bodies), self._timeout * (2 + len(bodies)))
+    def send(self, kind: SpoolEntryKind, bodies: Sequence[bytes]) -> list[Answer]:
+        return self._run_with_timeout(
+            self._send_entries(kind, bodies), self._timeout * (2 + len(bodies))
+        )
 
-    def _wait(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+    def _run_with_timeout(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(seconds)
@@ -57,16 +66,16 @@ class NatsTransport:
             future.cancel()
             raise Transient("The bus does not answer.") from None
 
-    async def _send(self, kind: Kind, bodies: Sequence[bytes]) -> list[Answer]:
-        client = await self._connected()
+    async def _send_entries(self, kind: SpoolEntryKind, bodies: Sequence[bytes]) -> list[Answer]:
+        client = await self._connected_client()
         answers: list[Answer] = []
         for body in bodies:
-            answers.append(await self._publish(client, kind, body))
-            if isinstance(answers[-1], Later):  # the rest keeps its order behind this one
+            answers.append(await self._publish_entry(client, kind, body))
+            if isinstance(answers[-1], EntryDeferred):  # the rest keeps its order behind this one
                 break
         return [*answers, *[answers[-1]] * (len(bodies) - len(answers))]
 
-    async def _publish(self, client: Client, kind: Kind, body: bytes) -> Answer:
+    async def _publish_entry(self, client: Client, kind: SpoolEntryKind, body: bytes) -> Answer:
         subject, id_key = _SUBJECTS[kind]
         headers = {"Nats-Msg-Id": str(msgspec.json.decode(body)[id_key])}
         self._trouble = None
@@ -76,18 +85,18 @@ class NatsTransport:
                 js.publish(subject, body, timeout=self._timeout, headers=headers)
             )
         except MaxPayloadError:
-            return Refused("The message is larger than the bus takes.")
+            return EntryRefused("The message is larger than the bus takes.")
         except APIError as error:
             if error.code is not None and 400 <= error.code < 500:
-                return Refused(f"The bus refused the message: {error.description}.")
-            return Later(Transient(f"The bus cannot store now: {error.description}."))
+                return EntryRefused(f"The bus refused the message: {error.description}.")
+            return EntryDeferred(Transient(f"The bus cannot store now: {error.description}."))
         except (NatsError, OSError, TimeoutError) as error:
-            return Later(self._why(error))
-        return Taken()
+            return EntryDeferred(self._error_for(error))
+        return EntryAccepted()
 
     async def _unless_lost(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do this, but do not wait for an answer on a connection that is gone."""
-        publishing, losing = begin(work), begin(self._lost.wait())
+        publishing, losing = start_task(work), start_task(self._lost.wait())
         await asyncio.wait({publishing, losing}, return_when=asyncio.FIRST_COMPLETED)
         losing.cancel()
         if not publishing.done():
@@ -95,13 +104,13 @@ class NatsTransport:
             raise ConnectionResetError
         publishing.result()
 
-    def _why(self, error: Exception) -> Denied | Transient:
-        told = f"{self._trouble or error}".lower()
-        if "permissions violation" in told or "authorization" in told:
+    def _error_for(self, error: Exception) -> Denied | Transient:
+        reason = f"{self._trouble or error}".lower()
+        if "permissions violation" in reason or "authorization" in reason:
             return Denied("The bus does not let this user publish. Entries wait in the spool.")
         return Transient(f"The bus does not take messages now: {type(error).__name__}.")
 
-    async def _connected(self) -> Client:
+    async def _connected_client(self) -> Client:
         if self._client is not None and self._client.is_connected:
             return self._client
         await self._disconnect()
@@ -113,19 +122,19 @@ class NatsTransport:
                 max_reconnect_attempts=1,  # one try: when to try again is for the worker to say
                 reconnect_time_wait=0,
                 connect_timeout=int(self._timeout),
-                error_cb=self._noted,
-                closed_cb=self._gone,
+                error_cb=self._note_error,
+                closed_cb=self._on_disconnect,
                 inbox_prefix=f"_INBOX_{self._user}" if self._user else "_INBOX",
             )
         except (NatsError, OSError, TimeoutError) as error:
             await self._disconnect()
-            raise self._why(error) from error
+            raise self._error_for(error) from error
         return self._client
 
-    async def _noted(self, error: Exception) -> None:
+    async def _note_error(self, error: Exception) -> None:
         self._trouble = error
 
-    async def _gone(self) -> None:
+    async def _on_disconnect(self) -> None:
         self._lost.set()
 
     async def _disconnect(self) -> None:
@@ -136,7 +145,7 @@ class NatsTransport:
     def close(self) -> None:
         if self._thread.is_alive():
             with contextlib.suppress(Transient):
-                self._wait(self._disconnect(), 1.0)
+                self._run_with_timeout(self._disconnect(), 1.0)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(1.0)
         if not self._loop.is_running():

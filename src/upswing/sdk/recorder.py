@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
-from upswing.contracts.steps import Tree, end_outcome, stamp, window_of
+from upswing.contracts.steps import Tree, format_time, outcome_of_end, window_id_at
 from upswing.errors import Rejected, Transient
+from upswing.infra.spool import Spool
 from upswing.sdk import shapes
 from upswing.sdk.clean import Cleaner, Draft, Form, default_redactor
 from upswing.sdk.recording import Recording, Steps, check_outcome, head_of, quietly
-from upswing.sdk.spool import Spool
 from upswing.sdk.target import resolve, spool_folder, transport_to
 from upswing.sdk.transport import Transport, checked
 from upswing.sdk.worker import Stats, Worker
@@ -34,7 +34,7 @@ EXIT_TIME = 2.0
 """Seconds that the end of the process waits, at most."""
 
 
-def _clock() -> datetime:
+def _utc_now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the edge: an agent's process has no runtime of ours
 
 
@@ -58,7 +58,7 @@ class Recorder:
         data: str | Path | None = None,
         spool: str | Path | None = None,
         spool_limit: int = SPOOL_LIMIT,
-        clock: Callable[[], datetime] = _clock,
+        clock: Callable[[], datetime] = _utc_now,
         new_id: Callable[[], str] = _new_id,
         chance: Callable[[], float] = random.random,
         transport: Callable[[], Transport] | None = None,
@@ -74,16 +74,16 @@ class Recorder:
         self._open: OrderedDict[str, Steps] = OrderedDict()
         self._closed = False
         self._inherited: list[Worker] = []
-        self._worker: Worker | None = self._started()
+        self._worker: Worker | None = self._start_worker()
         _RECORDERS.add(self)
         atexit.register(self._at_exit)
 
     def _default_folder(self) -> Path:
         return spool_folder(self._url, self._data, os.environ, Path.home())
 
-    def _started(self) -> Worker:
+    def _start_worker(self) -> Worker:
         worker = Worker(
-            connect=self._transport or self._connect,
+            connect=self._transport or self._connect_transport,
             spool=Spool(self._folder, f"{os.getpid()}-{uuid4().hex[:8]}", self._limit),
             clean=Cleaner(self._redactor),
             chance=self._chance,
@@ -94,17 +94,17 @@ class Recorder:
             worker.failed("The recorder could not start its thread.")
         return worker
 
-    def _connect(self) -> Transport:
+    def _connect_transport(self) -> Transport:
         target = resolve(self._url, self._key, self._data, os.environ)
         if target is None:
             raise Transient("No loop was found: start one with `upswing up`, or name its url.")
         return transport_to(target)
 
     @property
-    def _working(self) -> Worker:
+    def _running_worker(self) -> Worker:
         """The worker; a forked child starts its own when it first needs one."""
         if self._worker is None:
-            self._worker = self._started()
+            self._worker = self._start_worker()
         return self._worker
 
     def _after_fork(self) -> None:
@@ -113,11 +113,11 @@ class Recorder:
             self._inherited.append(self._worker)  # its sockets are the parent's: never touched
             self._worker = None
 
-    def hand_in(self, draft: Draft) -> None:
-        self._working.submit(draft)
+    def submit(self, draft: Draft) -> None:
+        self._running_worker.submit(draft)
 
     def failed(self, why: str) -> None:
-        self._working.failed(why)
+        self._running_worker.failed(why)
 
     # --- a trajectory in one block ------------------------------------------------------------
 
@@ -168,12 +168,12 @@ class Recorder:
     ) -> str:
         """Begin a trajectory whose steps come by its id. The window is made from the time."""
         start, trajectory_id = self.now(), self._new_id()
-        hours = max(1, int(shapes.amount(window_hours) or 1))
-        window = window_id or window_of(start, hours)
+        hours = max(1, int(shapes.as_number(window_hours) or 1))
+        window = window_id or window_id_at(start, hours)
         head: Tree = {
             **shapes.plain(more),
             "trajectory_id": trajectory_id,
-            "agent_id": shapes.said(agent_id),
+            "agent_id": shapes.as_text(agent_id),
             "window_id": window,
             "window_hours": hours,
             "scenario_id": scenario_id or window,
@@ -204,7 +204,7 @@ class Recorder:
             "step_number": step_number,
             "environment_state": environment_state,
             "action": action,
-            "reward": reward,
+            "reward": self._readable_number("record_step: reward", reward),
         }
         begun.add(self.now(), step)
 
@@ -218,46 +218,56 @@ class Recorder:
         total_reward: float | None = None,
         **more: Any,
     ) -> None:
-        """Done; without a word on how it went, it was completed.
+        """Done; without an outcome it counts as completed.
 
-        `final_balance=`, `final_pnl=`, `share=`, `source=` and `metadata=` are known words too.
+        `final_balance=`, `final_pnl=`, `share=`, `source=` and `metadata=` are read too.
         """
         if (begun := self._open.pop(trajectory_id, None)) is None:
             self.failed("An end named a trajectory that was not begun, or has ended.")
             return
-        end = {**shapes.plain(more), "total_reward": total_reward}
-        end |= _how_it_went(shapes.plain(final_status), shapes.plain(outcome), end, self.failed)
-        self.hand_in(begun.draft(self.now(), end))
+        total = self._readable_number("end_trajectory: total_reward", total_reward)
+        end = {**shapes.plain(more), "total_reward": total}
+        end |= _stated_outcome(shapes.plain(final_status), shapes.plain(outcome), end, self.failed)
+        self.submit(begun.draft(self.now(), end))
+
+    def _readable_number(self, name: str, value: Any) -> float | None:
+        """The number as the loop reads it; one that it would leave out is counted and logged."""
+        number = shapes.as_number(value)
+        if value is not None and number is None:
+            self.failed(
+                f"{name} ({type(value).__name__}) is not a number that can be read; it is left out."
+            )
+        return number
 
     # --- what the user said, perhaps days later -----------------------------------------------
 
     @quietly
-    def feedback(self, trajectory_id: str, type: str, **said: Any) -> None:  # noqa: A002
+    def feedback(self, trajectory_id: str, type: str, **fields: Any) -> None:  # noqa: A002
         """`thumbs_up`, `thumbs_down`, `rating` with `rating=4`, `comment` with `comment=…`, …"""
-        told = {key: value for key, value in shapes.plain(said).items() if value is not None}
-        more = {key: told.pop(key) for key in told.keys() - _FEEDBACK}
+        given = {key: value for key, value in shapes.plain(fields).items() if value is not None}
+        more = {key: given.pop(key) for key in given.keys() - _FEEDBACK}
         body = {
             "feedback_id": self._new_id(),
-            "timestamp": stamp(self.now()),
+            "timestamp": format_time(self.now()),
             "trajectory_id": trajectory_id,
             "type": type,
-            **told,
-            **({"metadata": {**more, **told.get("metadata", {})}} if more else {}),
+            **given,
+            **({"metadata": {**more, **given.get("metadata", {})}} if more else {}),
         }
-        self.hand_in(Draft(Form.FEEDBACK, shapes.encoded(body)))
+        self.submit(Draft(Form.FEEDBACK, shapes.encoded(body)))
 
     # --- the recorder itself ------------------------------------------------------------------
 
     @property
     def stats(self) -> Stats:
-        return self._working.stats
+        return self._running_worker.stats
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until all is acknowledged. False: the rest is safe in the spool, or time is up.
 
         It blocks; in async code use `await asyncio.to_thread(recorder.flush)`.
         """
-        return self._working.flush(timeout)
+        return self._running_worker.flush(timeout)
 
     def close(self, timeout: float = EXIT_TIME) -> None:
         """Send what can be sent in time; the rest waits on disk for the next recorder."""
@@ -289,14 +299,14 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _how_it_went(status: Any, outcome: Any, end: Tree, failed: Callable[[str], None]) -> Tree:
+def _stated_outcome(status: Any, outcome: Any, end: Tree, failed: Callable[[str], None]) -> Tree:
     """What an end says of it; nothing, and an error that is counted, when nobody could read it."""
     if status is None and outcome is None and end.get("share") is None:
         status = "completed"
-    told = {"final_status": status, "outcome": outcome}
+    stated = {"final_status": status, "outcome": outcome}
     try:
-        check_outcome(end_outcome({**end, **told}))
+        check_outcome(outcome_of_end({**end, **stated}))
     except Rejected as error:
         failed(f"end_trajectory: {error}")
         return {"final_status": None, "outcome": None, "share": None}
-    return told
+    return stated

@@ -8,28 +8,24 @@ from datetime import datetime
 from functools import wraps
 from threading import Lock
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self
 
 import msgspec
 
-from upswing.contracts.steps import Tree, outcome_of, stamp, tree
+from upswing.contracts.steps import Tree, format_time, object_or_wrapped, outcome_metadata_of
 from upswing.contracts.trajectory import DOMAINS
-from upswing.dataset.outcome import unread
+from upswing.dataset.outcome import outcome_error
 from upswing.errors import Reason, Rejected
 from upswing.sdk import shapes
 from upswing.sdk.clean import LARGEST, Draft, Form
 
+if TYPE_CHECKING:
+    from upswing.sdk.recorder import Recorder
+
 log = logging.getLogger("upswing.sdk")
 P = ParamSpec("P")
-
-
-class Desk(Protocol):
-    """What a recording needs of its recorder."""
-
-    def now(self) -> datetime: ...
-    def hand_in(self, draft: Draft) -> None: ...
-    def failed(self, why: str) -> None: ...
-    def feedback(self, trajectory_id: str, type: str, **said: Any) -> None: ...  # noqa: A002
+LAST_STEP = 2**31 - 1
+"""The highest step number that the loop takes."""
 
 
 def quietly(method: Callable[P, None]) -> Callable[P, None]:
@@ -51,14 +47,14 @@ def quietly(method: Callable[P, None]) -> Callable[P, None]:
 class Recording:
     """One trajectory. Use it with `with` or `async with`; every call takes microseconds."""
 
-    def __init__(self, desk: Desk, head: Tree) -> None:
-        self._desk, self._head = desk, head
+    def __init__(self, recorder: Recorder, head: Tree) -> None:
+        self._recorder, self._head = recorder, head
         self._lock = Lock()
         self._turns: list[msgspec.Raw] = []
         self._feedback: list[Tree] = []
         self._size = 0
         self._ended = False
-        self._start = self._last = desk.now()
+        self._start = self._last = recorder.now()
 
     @property
     def id(self) -> str:
@@ -66,7 +62,7 @@ class Recording:
         return str(self._head["trajectory_id"])
 
     def failed(self, why: str) -> None:
-        self._desk.failed(why)
+        self._recorder.failed(why)
 
     @quietly
     def turn(
@@ -90,8 +86,8 @@ class Recording:
             self.failed("A turn came after the end of its trajectory.")
             return
         with self._lock:
-            self._last = max(self._last, self._desk.now())
-            turn |= {"turn_id": len(self._turns) + 1, "timestamp": stamp(self._last)}
+            self._last = max(self._last, self._recorder.now())
+            turn |= {"turn_id": len(self._turns) + 1, "timestamp": format_time(self._last)}
             raw = shapes.encoded(turn)
             self._size += len(raw)
             if self._size <= LARGEST:  # a larger one is not taken, so it need not be held
@@ -103,19 +99,19 @@ class Recording:
 
         True, false or a number from 0 to 1 alone will do, and `source=` says who checked it.
         """
-        self._state(told_outcome(status, share, details))
+        self._state_outcome(stated_outcome(status, share, details))
 
-    def _state(self, told: Any) -> None:
+    def _state_outcome(self, outcome: Any) -> None:
         """An outcome that nobody could read is not sent: it would count as none, and say so nowhere."""
         self._head["metadata"].pop("outcome", None)
-        check_outcome(told)
-        self._head["metadata"]["outcome"] = told
+        check_outcome(outcome)
+        self._head["metadata"]["outcome"] = outcome
 
     @quietly
-    def feedback(self, type: str, **said: Any) -> None:  # noqa: A002 - the contract's word
+    def feedback(self, type: str, **fields: Any) -> None:  # noqa: A002 - the contract's word
         """What the user said of it: `thumbs_up`, `rating` with `rating=4`, `comment` with …"""
         user = self._head["metadata"].get("user_id")
-        self._feedback.append({"type": type, "user_id": user, **shapes.plain(said)})
+        self._feedback.append({"type": type, "user_id": user, **shapes.plain(fields)})
 
     @quietly
     def metadata(self, **values: Any) -> None:
@@ -124,7 +120,7 @@ class Recording:
         outcome = more.pop("outcome", None)
         self._head["metadata"] |= more
         if outcome is not None:
-            self._state(outcome)
+            self._state_outcome(outcome)
 
     @quietly
     def end(self) -> None:
@@ -139,23 +135,26 @@ class Recording:
         if not self._turns:
             self.failed("A trajectory without a turn was not sent.")
             return
-        times = {"start_timestamp": stamp(self._start), "end_timestamp": stamp(self._finished())}
+        times = {
+            "start_timestamp": format_time(self._start),
+            "end_timestamp": format_time(self._finish_time()),
+        }
         raw = shapes.encoded({**self._head, **times, "turns": self._turns})
-        self._desk.hand_in(Draft(Form.TRAJECTORY, raw))
-        for said in self._feedback:
-            self._desk.feedback(self.id, **said)
+        self._recorder.submit(Draft(Form.TRAJECTORY, raw))
+        for feedback in self._feedback:
+            self._recorder.feedback(self.id, **feedback)
 
-    def _finished(self) -> datetime:
-        return max(self._last, self._desk.now())
+    def _finish_time(self) -> datetime:
+        return max(self._last, self._recorder.now())
 
     @quietly
-    def _broken(self, error: BaseException) -> None:
+    def _record_exception(self, error: BaseException) -> None:
         """The agent raised. An interruption is nobody's failure, unless an outcome was told."""
-        told = shapes.result(error)
+        result = shapes.result(error)
         if isinstance(error, Exception):
-            self.outcome("failed", error=told["error"])
+            self.outcome("failed", error=result["error"])
         elif "outcome" not in self._head["metadata"]:
-            self.outcome("abandoned", error=told["error"])
+            self.outcome("abandoned", error=result["error"])
         if not self._turns:
             self.turn(result=error)
 
@@ -169,7 +168,7 @@ class Recording:
         trace: TracebackType | None,
     ) -> None:
         if error is not None:
-            self._broken(error)
+            self._record_exception(error)
         self.end()
 
     async def __aenter__(self) -> Self:
@@ -188,61 +187,76 @@ class Steps:
     """One trajectory told step by step."""
 
     def __init__(self, head: Tree, start: datetime) -> None:
-        self._head = {**head, "start_time": stamp(start)}
+        self._head = {**head, "start_time": format_time(start)}
         self._last = start
         self._steps: list[msgspec.Raw] = []
+        self._numbers: set[int] = set()
         self._size = 0
 
     def add(self, now: datetime, step: Tree) -> None:
+        number = self._number_of_step(shapes.plain(step.pop("step_number", None)))
         self._last = max(self._last, now)
-        number = step.pop("step_number", None) or len(self._steps) + 1
-        raw = shapes.encoded({"timestamp": stamp(self._last), "step_number": number, **step})
+        raw = shapes.encoded({"timestamp": format_time(self._last), "step_number": number, **step})
         self._size += len(raw)
         if self._size <= LARGEST:
             self._steps.append(msgspec.Raw(raw))
+
+    def _number_of_step(self, given: Any) -> int:
+        """The step's number: the given one, once, else the next; `Rejected` as the loop's HTTP port does."""
+        number = max(self._numbers, default=0) + 1 if given is None else given
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= LAST_STEP:
+            raise Rejected(
+                Reason.SCHEMA,
+                f"step_number is a whole number from 0 to {LAST_STEP}; a step with another one is not recorded.",
+            )
+        if number in self._numbers:
+            raise Rejected(
+                Reason.SCHEMA, f"Step {number} was recorded before; the second one is not recorded."
+            )
+        self._numbers.add(number)
+        return number
 
     def draft(self, now: datetime, end: Tree) -> Draft:
         """All of it, to be put together and redacted by the worker."""
         if self._size > LARGEST:
             raise Rejected(Reason.TOO_LARGE, "A trajectory holds at most 8 MB.")
-        told = {"end_time": stamp(max(self._last, now)), **end}
-        raw = shapes.encoded({"head": self._head, "steps": self._steps, "end": told})
+        ended = {"end_time": format_time(max(self._last, now)), **end}
+        raw = shapes.encoded({"head": self._head, "steps": self._steps, "end": ended})
         return Draft(Form.STEPS, raw)
 
 
-def told_outcome(status: Any, share: Any, details: Mapping[str, Any]) -> Any:
+def stated_outcome(status: Any, share: Any, details: Mapping[str, Any]) -> Any:
     """`metadata.outcome`, as the agent says it."""
-    told, more = shapes.plain(status), shapes.plain(dict(details))
-    if not isinstance(told, str) and told is not None and share is None and not more:
-        return told
-    if isinstance(told, int | float) and not isinstance(told, bool) and share is None:
-        told, share = None, told
-    return outcome_of(told, shapes.plain(share), **more)
+    value, more = shapes.plain(status), shapes.plain(dict(details))
+    if not isinstance(value, str) and value is not None and share is None and not more:
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and share is None:
+        value, share = None, value
+    return outcome_metadata_of(value, shapes.plain(share), **more)
 
 
-def check_outcome(told: Any) -> None:
-    """`Rejected`, and a line in the log, when an outcome cannot be read."""
-    if why := unread(told):
-        log.warning("%s It is not recorded.", why)
-        raise Rejected(Reason.SCHEMA, why)
+def check_outcome(outcome: Any) -> None:
+    """`Rejected` when an outcome cannot be read."""
+    if why := outcome_error(outcome):
+        raise Rejected(Reason.SCHEMA, f"{why} It is not recorded.")
 
 
 def head_of(*, agent_id: Any, task: Any, metadata: Any, **more: Any) -> Tree:
     """Everything of a trajectory but its turns and times."""
-    told = {key: shapes.said(value) for key, value in more.items() if value is not None}
-    trajectory_id = told.pop("trajectory_id")
-    task_id = told.pop("task_id", trajectory_id)
-    domain, profile = told.pop("domain", None), told.pop("profile", None)
-    context: Tree = {"task_id": task_id, "instructions": shapes.said(task)}
+    given = {key: shapes.as_text(value) for key, value in more.items() if value is not None}
+    trajectory_id = given.pop("trajectory_id")
+    task_id = given.pop("task_id", trajectory_id)
+    domain, profile = given.pop("domain", None), given.pop("profile", None)
+    context: Tree = {"task_id": task_id, "instructions": shapes.as_text(task)}
     if domain is not None:
         context |= (
             {"domain": domain} if domain in DOMAINS else {"domain": "general", "topic": domain}
         )
     return {
         "trajectory_id": trajectory_id,
-        "session_id": told.pop("session_id", trajectory_id),
-        "agent_id": shapes.said(agent_id),
+        "session_id": given.pop("session_id", trajectory_id),
+        "agent_id": shapes.as_text(agent_id),
         **({"subordinate_profile": profile} if profile else {}),
         "task_context": context,
-        "metadata": {**tree(shapes.plain(metadata)), **told},
+        "metadata": {**object_or_wrapped(shapes.plain(metadata)), **given},
     }

@@ -16,7 +16,14 @@ from typing import Any
 
 import msgspec
 
-from upswing.contracts.steps import Tree, number, result_of, text, text_or_tree, tree
+from upswing.contracts.steps import (
+    Tree,
+    finite_number_or_none,
+    object_or_wrapped,
+    result_of_action,
+    text_or_json,
+    text_or_object,
+)
 
 DEEPEST = 32
 """Levels that a careful copy follows: deeper trees, and trees that hold themselves, end in text."""
@@ -32,7 +39,7 @@ def plain(value: Any) -> Any:
     try:
         return msgspec.to_builtins(value, str_keys=True, enc_hook=_known_or_text)
     except Exception:  # noqa: BLE001 - an agent may hand over anything; it is copied with care
-        return _careful(value)
+        return _copy_plain_value(value)
 
 
 def encoded(value: Any) -> bytes:
@@ -40,7 +47,7 @@ def encoded(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value, enc_hook=_known_or_text)
     except Exception:  # noqa: BLE001 - as above: lone surrogates, loops, odd keys
-        return msgspec.json.encode(_careful(value))
+        return msgspec.json.encode(_copy_plain_value(value))
 
 
 def _known_or_text(value: Any) -> Any:
@@ -49,29 +56,32 @@ def _known_or_text(value: Any) -> Any:
         return dump()
     if callable(listed := getattr(value, "tolist", None)) and value.nbytes <= 65_536:
         return listed()
-    return _text(value)
+    return _text_of_value(value)
 
 
-def _text(value: Any) -> str:
+def _text_of_value(value: Any) -> str:
     try:
-        said = str(value)
+        printed = str(value)
     except Exception:  # noqa: BLE001 - an object that cannot even be printed
-        said = f"<unprintable {type(value).__name__}>"
-    return said.encode(errors="replace").decode()
+        printed = f"<unprintable {type(value).__name__}>"
+    return printed.encode(errors="replace").decode()
 
 
-def _careful(value: Any, depth: int = 0) -> Any:
+def _copy_plain_value(value: Any, depth: int = 0) -> Any:
     match value:
         case None | bool() | int() | float() | msgspec.Raw():
             return value
         case _ if depth >= DEEPEST:
             return f"<{type(value).__name__}, nested too deeply>"
         case Mapping():
-            return {_text(key): _careful(item, depth + 1) for key, item in value.items()}
+            return {
+                _text_of_value(key): _copy_plain_value(item, depth + 1)
+                for key, item in value.items()
+            }
         case list() | tuple() | set() | frozenset():
-            return [_careful(item, depth + 1) for item in value]
+            return [_copy_plain_value(item, depth + 1) for item in value]
         case _:
-            return _text(value)
+            return _text_of_value(value)
 
 
 def observation(value: Any, task: str = "") -> Tree:
@@ -92,8 +102,8 @@ def observation(value: Any, task: str = "") -> Tree:
         and seen.keys() <= {"type", "content", "context"}
         and seen.get("type") in _OBSERVATIONS
     ):
-        return {**seen, "content": text_or_tree(seen.get("content"))}
-    return {"type": "system_message", "content": tree(seen)}
+        return {**seen, "content": text_or_object(seen.get("content"))}
+    return {"type": "system_message", "content": object_or_wrapped(seen)}
 
 
 def action(value: Any) -> Tree:
@@ -108,21 +118,23 @@ def action(value: Any) -> Tree:
     if done is None:
         return {"type": "response"}
     if not isinstance(done, dict):
-        return {"type": "response", "raw_response": text(done)}
-    said = {"raw_response": text(done.pop("raw_response"))} if "raw_response" in done else {}
+        return {"type": "response", "raw_response": text_or_json(done)}
+    reply = (
+        {"raw_response": text_or_json(done.pop("raw_response"))} if "raw_response" in done else {}
+    )
     kind = done.get("type")
     if kind in _ACTIONS and done.keys() <= {"type", "tool_name", "tool_args"}:
-        named = {"tool_name": text(done["tool_name"])} if "tool_name" in done else {}
-        given = {"tool_args": tree(done["tool_args"])} if "tool_args" in done else {}
-        return {"type": kind, **named, **given, **said}
+        named = {"tool_name": text_or_json(done["tool_name"])} if "tool_name" in done else {}
+        given = {"tool_args": object_or_wrapped(done["tool_args"])} if "tool_args" in done else {}
+        return {"type": kind, **named, **given, **reply}
     tool = next((key for key in _TOOL if done.get(key) and done[key] not in _ACTIONS), None)
     if tool is None:
-        return {"type": "response", "raw_response": text(done), **said}
-    name = text(done.pop(tool))
+        return {"type": "response", "raw_response": text_or_json(done), **reply}
+    name = text_or_json(done.pop(tool))
     arguments = next((key for key in _ARGUMENTS if key in done), None)
-    given = tree(done.pop(arguments)) if arguments else {}
+    given = object_or_wrapped(done.pop(arguments)) if arguments else {}
     kind = done.pop("type") if kind in _ACTIONS else "tool_call"
-    return {"type": kind, "tool_name": name, "tool_args": {**done, **given}, **said}
+    return {"type": kind, "tool_name": name, "tool_args": {**done, **given}, **reply}
 
 
 def result(value: Any) -> Tree:
@@ -132,7 +144,7 @@ def result(value: Any) -> Tree:
     ({'success': True, 'output': '4 passed'}, {'success': False, 'error': 'ValueError: no'})
     """
     if isinstance(value, BaseException):
-        return {"success": False, "error": f"{type(value).__name__}: {_text(value)}"}
+        return {"success": False, "error": f"{type(value).__name__}: {_text_of_value(value)}"}
     came = plain(value)
     if isinstance(came, bool):
         return {"success": came}
@@ -142,22 +154,24 @@ def result(value: Any) -> Tree:
         "error",
         "execution_time_ms",
     }:
-        return result_of({**came, "result": came.get("output")})
+        return result_of_action({**came, "result": came.get("output")})
     if isinstance(came, dict) and isinstance(came.get("success"), bool):
-        return result_of({"success": came["success"], "error": came.get("error"), "result": came})
-    return {"success": True} if came is None else {"success": True, "output": text_or_tree(came)}
+        return result_of_action(
+            {"success": came["success"], "error": came.get("error"), "result": came}
+        )
+    return {"success": True} if came is None else {"success": True, "output": text_or_object(came)}
 
 
 def thoughts(value: Any) -> list[str]:
     """One thought or many, as a list of texts."""
     had = plain(value)
-    return [text(thought) for thought in (had if isinstance(had, list) else [had])]
+    return [text_or_json(thought) for thought in (had if isinstance(had, list) else [had])]
 
 
-def said(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Any value as text."""
-    return text(plain(value))
+    return text_or_json(plain(value))
 
 
-def amount(value: Any) -> float | None:
-    return number(plain(value))
+def as_number(value: Any) -> float | None:
+    return finite_number_or_none(plain(value))

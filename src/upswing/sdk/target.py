@@ -20,7 +20,7 @@ from upswing.sdk.transport import HttpTransport, Transport, checked
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoopAddress:
     """An address, and the key to it."""
 
     url: str = field(repr=False)
@@ -29,15 +29,15 @@ class Target:
 
 def resolve(
     url: str | None, key: str | None, data: Path | None, env: Mapping[str, str]
-) -> Target | None:
+) -> LoopAddress | None:
     """The loop's address by the order above, or None when there is none to be found."""
-    if (told := _told(url, data, env)) is None:
-        return _running(data_folder(data, env) / "running.json")
-    bus = told.startswith(("nats:", "tls:"))
-    return Target(told, None if bus else key or env.get("AGENTGYM_RL_API_KEY"))
+    if (address := _named_address(url, data, env)) is None:
+        return _read_running_loop(data_folder(data, env) / "running.json")
+    bus = address.startswith(("nats:", "tls:"))
+    return LoopAddress(address, None if bus else key or env.get("AGENTGYM_RL_API_KEY"))
 
 
-def _told(url: str | None, data: Path | None, env: Mapping[str, str]) -> str | None:
+def _named_address(url: str | None, data: Path | None, env: Mapping[str, str]) -> str | None:
     """The address that somebody named; naming a data directory says to look there instead."""
     if url or data:
         return url
@@ -49,28 +49,28 @@ def data_folder(data: Path | None, env: Mapping[str, str]) -> Path:
     return (data or Path(env.get("UPSWING_DATA") or "upswing-data")).expanduser().absolute()
 
 
-def _running(file: Path) -> Target | None:
+def _read_running_loop(file: Path) -> LoopAddress | None:
     try:
-        told: Any = msgspec.json.decode(file.read_bytes())
+        running: Any = msgspec.json.decode(file.read_bytes())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if not isinstance(told, dict):
+    if not isinstance(running, dict):
         return None
-    if isinstance(address := told.get("http_url"), str):
-        return Target(address, told.get("key"))
-    return Target(bus) if isinstance(bus := told.get("nats_url"), str) else None
+    if isinstance(address := running.get("http_url"), str):
+        return LoopAddress(address, running.get("key"))
+    return LoopAddress(bus) if isinstance(bus := running.get("nats_url"), str) else None
 
 
 def spool_folder(url: str | None, data: Path | None, env: Mapping[str, str], home: Path) -> Path:
     """One folder per loop: what was recorded for one is never sent to another."""
     state = Path(env.get("XDG_STATE_HOME") or home / ".local" / "state")
-    where = _told(url, data, env) or str(data_folder(data, env))
+    where = _named_address(url, data, env) or str(data_folder(data, env))
     if "@" in where:  # a password is no part of a place
         where = where.rpartition("@")[2]
     return state / "upswing" / "spool" / hashlib.sha256(where.encode()).hexdigest()[:16]
 
 
-def transport_to(target: Target) -> Transport:
+def transport_to(target: LoopAddress) -> Transport:
     """The transport that the address asks for; nats-py is imported only for a bus."""
     if checked(target.url).scheme in ("http", "https"):
         return HttpTransport(target.url, target.key)

@@ -3,7 +3,8 @@
 | answer                             | the entry                                                 |
 |------------------------------------|-----------------------------------------------------------|
 | 2xx                                | is taken: remove it                                       |
-| 401, 403                           | waits: an operator may mend the key                       |
+| 403 `not_yours`                    | is refused: the key is right, and this is another's       |
+| 401, other 403                     | waits: an operator may mend the key                       |
 | 404, 405 for trajectories, 3xx     | waits: the address is wrong, not the entry                |
 | 408, 425, 429, 5xx, no connection  | waits: try again later                                    |
 | any other 4xx                      | is refused: counted, never sent again                     |
@@ -21,38 +22,38 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from upswing import __version__
-from upswing.errors import Denied, Misuse, Transient, UpswingError
-from upswing.sdk.logs import Kind
+from upswing.errors import Denied, Misuse, Reason, Transient, UpswingError
+from upswing.infra.spool_log import SpoolEntryKind
 
 TIMEOUT = 5.0
 """Seconds for a connection and for an answer; longer means the loop is away."""
 
-_PATHS = {Kind.TRAJECTORY: "/v1/trajectories", Kind.FEEDBACK: "/v1/feedback"}
+_PATHS = {SpoolEntryKind.TRAJECTORY: "/v1/trajectories", SpoolEntryKind.FEEDBACK: "/v1/feedback"}
 _LATER = frozenset({408, 425, 429})
 _DECODER = msgspec.json.Decoder()
 _LOST = (OSError, http.client.HTTPException)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class EntryAccepted:
     """The loop has it, durably."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class EntryRefused:
     """The loop will never take it."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class EntryDeferred:
     """The loop did not take it now."""
 
     why: UpswingError
 
 
-Answer = Taken | Refused | Later
+Answer = EntryAccepted | EntryRefused | EntryDeferred
 
 
 class Transport(Protocol):
@@ -62,7 +63,7 @@ class Transport(Protocol):
     loop is away, `Denied` when it does not let us in.
     """
 
-    def send(self, kind: Kind, bodies: Sequence[bytes]) -> list[Answer]: ...
+    def send(self, kind: SpoolEntryKind, bodies: Sequence[bytes]) -> list[Answer]: ...
     def close(self) -> None: ...
 
 
@@ -77,18 +78,20 @@ def checked(url: str, schemes: Sequence[str] = ("http", "https", "nats", "tls"))
     raise Misuse("The loop's address is a URL such as http://127.0.0.1:8100 or nats://host:4222.")
 
 
-def answer_of(kind: Kind, status: int, detail: str) -> Answer:
-    """The table above."""
+def answer_of(kind: SpoolEntryKind, status: int, detail: str, code: str = "") -> Answer:
+    """The table above; `code` is the word that the answer gives as its reason."""
     why = f"The loop answered {status}{f': {detail}' if detail else ''}."
     if 200 <= status < 300:
-        return Taken()
+        return EntryAccepted()
+    if status == 403 and code == Reason.NOT_YOURS:
+        return EntryRefused(why)
     if status in (401, 403):
-        return Later(Denied(f"{why} Entries wait in the spool until the key is right."))
-    if status < 400 or (status in (404, 405) and kind is Kind.TRAJECTORY):
-        return Later(Denied(f"{why} Entries wait in the spool until the address is right."))
+        return EntryDeferred(Denied(f"{why} Entries wait in the spool until the key is right."))
+    if status < 400 or (status in (404, 405) and kind is SpoolEntryKind.TRAJECTORY):
+        return EntryDeferred(Denied(f"{why} Entries wait in the spool until the address is right."))
     if status in _LATER or status >= 500:
-        return Later(Transient(why))
-    return Refused(why)
+        return EntryDeferred(Transient(why))
+    return EntryRefused(why)
 
 
 class HttpTransport:
@@ -99,21 +102,23 @@ class HttpTransport:
         self._key, self._timeout = key, timeout
         self._connection: http.client.HTTPConnection | None = None
 
-    def send(self, kind: Kind, bodies: Sequence[bytes]) -> list[Answer]:
-        if kind is Kind.FEEDBACK or len(bodies) == 1:
-            return [self._one(kind, body) for body in bodies]
-        status, body = self._post(kind, "application/x-ndjson", b"\n".join(bodies))
+    def send(self, kind: SpoolEntryKind, bodies: Sequence[bytes]) -> list[Answer]:
+        if kind is SpoolEntryKind.FEEDBACK or len(bodies) == 1:
+            return [self._send_entry(kind, body) for body in bodies]
+        status, body = self._post_entries(kind, "application/x-ndjson", b"\n".join(bodies))
         if status in (202, 207):
             return _per_line(kind, status, body, len(bodies))
-        if isinstance(answer_of(kind, status, ""), Refused):
-            return [self._one(kind, body) for body in bodies]
-        return [answer_of(kind, status, _detail(body))] * len(bodies)
+        if isinstance(answer_of(kind, status, ""), EntryRefused):
+            return [self._send_entry(kind, body) for body in bodies]
+        return [answer_of(kind, status, *_reason_of_error(body))] * len(bodies)
 
-    def _one(self, kind: Kind, body: bytes) -> Answer:
-        status, answer = self._post(kind, "application/json", body)
-        return answer_of(kind, status, _detail(answer))
+    def _send_entry(self, kind: SpoolEntryKind, body: bytes) -> Answer:
+        status, answer = self._post_entries(kind, "application/json", body)
+        return answer_of(kind, status, *_reason_of_error(answer))
 
-    def _post(self, kind: Kind, content_type: str, body: bytes) -> tuple[int, bytes]:
+    def _post_entries(
+        self, kind: SpoolEntryKind, content_type: str, body: bytes
+    ) -> tuple[int, bytes]:
         headers = {
             "Content-Type": content_type,
             "Accept": "application/json",
@@ -123,7 +128,7 @@ class HttpTransport:
             headers["Authorization"] = f"Bearer {self._key}"
         reused = self._connection is not None
         try:
-            return self._exchange(_PATHS[kind], body, headers)
+            return self._send_request(_PATHS[kind], body, headers)
         except _LOST as error:
             self.close()
             if not reused or isinstance(error, TimeoutError):
@@ -131,14 +136,14 @@ class HttpTransport:
         # A kept connection may have been closed meanwhile. The loop knows a message it has
         # already taken by its id, so asking once more is safe.
         try:
-            return self._exchange(_PATHS[kind], body, headers)
+            return self._send_request(_PATHS[kind], body, headers)
         except _LOST as error:
             self.close()
             raise Transient(f"The loop is not reachable: {type(error).__name__}.") from error
 
-    def _exchange(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+    def _send_request(self, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         if self._connection is None:
-            self._connection = self._connected()
+            self._connection = self._open_connection()
         self._connection.request("POST", self._url.path.rstrip("/") + path, body, headers)
         answer = self._connection.getresponse()
         content = answer.read()
@@ -146,7 +151,7 @@ class HttpTransport:
             self.close()
         return answer.status, content
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _open_connection(self) -> http.client.HTTPConnection:
         secure = self._url.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
         return kind(self._url.hostname or "", self._url.port, timeout=self._timeout)
@@ -157,32 +162,33 @@ class HttpTransport:
             self._connection = None
 
 
-def _detail(body: bytes) -> str:
-    """The sentence of an error answer, if it has one."""
+def _reason_of_error(body: bytes) -> tuple[str, str]:
+    """The sentence of an error answer and its fixed word, if it has them."""
     try:
-        said = msgspec.json.decode(body)
+        problem = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return ""
-    words = (
-        [said[key] for key in ("reason", "detail") if key in said] if isinstance(said, dict) else []
-    )
-    return ": ".join(str(word) for word in words)[:300]
+        return "", ""
+    if not isinstance(problem, dict):
+        return "", ""
+    parts = [problem[key] for key in ("reason", "detail") if key in problem]
+    return ": ".join(str(part) for part in parts)[:300], str(problem.get("error", ""))
 
 
-def _per_line(kind: Kind, status: int, body: bytes, count: int) -> list[Answer]:
+def _per_line(kind: SpoolEntryKind, status: int, body: bytes, count: int) -> list[Answer]:
     """One answer per line sent. A line that a 207 says nothing of was not taken."""
-    silent: Answer = Taken() if status == 202 else Later(Transient("The loop left out a line."))
+    silent: Answer = (
+        EntryAccepted() if status == 202 else EntryDeferred(Transient("The loop left out a line."))
+    )
     answers = [silent] * count
-    for said in _objects(body):
-        line, each = said.get("line"), said.get("status")
+    for result in _result_objects(body):
+        line, each = result.get("line"), result.get("status")
         if isinstance(line, int) and isinstance(each, int) and 1 <= line <= count:
-            answers[line - 1] = answer_of(
-                kind, each, str(said.get("detail", said.get("reason", "")))
-            )
+            detail = str(result.get("detail", result.get("reason", "")))
+            answers[line - 1] = answer_of(kind, each, detail, str(result.get("result", "")))
     return answers
 
 
-def _objects(body: bytes) -> list[dict[str, Any]]:
+def _result_objects(body: bytes) -> list[dict[str, Any]]:
     """The results in a JSON array, an object with `results`, or lines of JSON."""
     read: Any = None
     for decode in (_DECODER.decode, _DECODER.decode_lines):

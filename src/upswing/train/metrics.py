@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from upswing.train.progress import State
+from upswing.infra.metric_labels import start_at_zero
+from upswing.train.child_metrics import TrainingChildCollector
+from upswing.train.core.job_states import ENDED
+from upswing.train.core.progress import JobState
 
 
 class TrainMetrics:
@@ -15,18 +18,29 @@ class TrainMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._jobs = Counter(
-            "agent_rl_training_jobs_total", "Training jobs that ended, by how.", ["status"], registry=registry
-        )  # fmt: skip
+            "agent_rl_training_jobs_total",
+            "Training jobs that ended, by how.",
+            ["status"],
+            registry=registry,
+        )
         self._duration = Histogram(
-            "agent_rl_training_duration_seconds", "Training time of a job, all its attempts.",
-            buckets=(300, 600, 1800, 3600, 7200, 14400), registry=registry,
-        )  # fmt: skip
+            "agent_rl_training_duration_seconds",
+            "Training time of a job, all its attempts.",
+            buckets=(300, 600, 1800, 3600, 7200, 14400),
+            registry=registry,
+        )
         self._samples = Histogram(
-            "agent_rl_training_samples", "Trajectories that a job was trained on.",
-            buckets=(1000, 5000, 10000, 50000, 100000), registry=registry,
-        )  # fmt: skip
+            "agent_rl_training_samples",
+            "Trajectories that a job was trained on.",
+            buckets=(1000, 5000, 10000, 50000, 100000),
+            registry=registry,
+        )
 
-    def finished(self, state: State, seconds: float, samples: int) -> None:
+        start_at_zero(self._jobs, ENDED)
+        self.children = TrainingChildCollector()
+        registry.register(self.children)
+
+    def finished(self, state: JobState, seconds: float, samples: int) -> None:
         """A job ended, after so long and on so many trajectories; 0 when it never ran."""
         self._jobs.labels(state).inc()
         if seconds > 0:

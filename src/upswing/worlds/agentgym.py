@@ -13,7 +13,7 @@ Its servers are of two families, which differ in the names:
 
 Our server speaks as the first family does, which AgentGym's guide shows to whoever adds a world.
 Our client takes both: the answer to `/create` tells which it is, and servers ignore what they do
-not know, so a reset names the task in every way at once.
+not know, so a reset names the task under every known key.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from upswing.contracts.typed import from_tree
 from upswing.errors import Transient
 from upswing.worlds.world import Observation, Outcome, Task
 
-MOST_BYTES = 64 * 1024
+MAX_REQUEST_BYTES = 64 * 1024
 """Of a request: an action is a message, not a file."""
 
 
-class Create(msgspec.Struct, frozen=True):
+class CreateSession(msgspec.Struct, frozen=True):
     data_idx: int = 0
     """The task to begin with."""
 
 
-class Step(msgspec.Struct, frozen=True):
+class StepSession(msgspec.Struct, frozen=True):
     id: int
     action: str
 
 
-class Reset(msgspec.Struct, frozen=True):
+class ResetSession(msgspec.Struct, frozen=True):
     id: int
     data_idx: int = 0
     """The number of the task: those to learn from come first, then the held-out ones, then those
     of the test."""
 
 
-class Close(msgspec.Struct, frozen=True):
+class CloseSession(msgspec.Struct, frozen=True):
     id: int
 
 
-class Info(msgspec.Struct, frozen=True):
+class SessionInfo(msgspec.Struct, frozen=True):
     """What our own client wants to know besides; others may ignore it."""
 
     task: Task
@@ -62,7 +62,7 @@ class Info(msgspec.Struct, frozen=True):
     outcome: Outcome | None = None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class SessionReply(msgspec.Struct, frozen=True):
     """How a session stands."""
 
     id: int
@@ -72,15 +72,15 @@ class Answer(msgspec.Struct, frozen=True):
     score: float
     """The same: some clients read this one."""
     done: bool
-    info: Info
+    info: SessionInfo
 
 
-class Closed(msgspec.Struct, frozen=True):
+class SessionClosed(msgspec.Struct, frozen=True):
     closed: bool = True
 
 
-class About(msgspec.Struct, frozen=True):
-    """Which world it is, and how many tasks it has; AgentGym's servers do not tell."""
+class WorldInfo(msgspec.Struct, frozen=True):
+    """Which world it is, and how many tasks it has; AgentGym's servers do not say."""
 
     world: str
     max_turns: int
@@ -90,7 +90,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SessionAddress:
     """A session of a server: its id, and what that server calls it."""
 
     key: str
@@ -101,82 +101,84 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ServerReply:
     """What an answer says."""
 
     observation: Observation
     outcome: Outcome | None = None
     task: Task | None = None
-    """Where the server tells it, as ours does."""
+    """Where the server sends it, as ours does."""
 
 
-def address(told: Any) -> Address:
+def session_address(reply: Any) -> SessionAddress:
     """The session that `/create` made.
 
-    >>> address({"id": 3, "observation": "hello"}), address(5)
-    (Address(key='id', id=3), Address(key='env_idx', id=5))
+    >>> session_address({"id": 3, "observation": "hello"}), session_address(5)
+    (SessionAddress(key='id', id=3), SessionAddress(key='env_idx', id=5))
     """
-    if _is_number(told):
-        return Address("env_idx", told)
-    if isinstance(told, dict):
+    if _is_number(reply):
+        return SessionAddress("env_idx", reply)
+    if isinstance(reply, dict):
         for key in ("id", "env_idx"):
-            if _is_number(told.get(key)):
-                return Address(key, told[key])
-    raise Transient(f"The world made no session: {_complaint(told)}")
+            if _is_number(reply.get(key)):
+                return SessionAddress(key, reply[key])
+    raise Transient(f"The world made no session: {_error_text(reply)}")
 
 
-def reset_body(session: Address, number: int) -> dict[str, Any]:
+def reset_body(session: SessionAddress, number: int) -> dict[str, Any]:
     """Begins a task, by whatever name the server knows its number."""
     names = ("data_idx", "game", "item_id", "session_id", "idx", "id")
     return session.body(**dict.fromkeys(names, number), world_type="Text")
 
 
-def heard(told: Any, best: float = 1.0) -> Heard:
-    """What an answer to `/reset` or `/step` says; `best` is the reward of a task that is done.
+def parse_reply(reply: Any, best_reward: float = 1.0) -> ServerReply:
+    """What an answer to `/reset` or `/step` says; `best_reward` is the reward of a task that is done.
 
-    >>> heard({"state": "Rows: 3", "reward": 1.0, "done": True, "info": None}).outcome.success
+    >>> parse_reply({"state": "Rows: 3", "reward": 1.0, "done": True, "info": None}).outcome.success
     True
-    >>> heard(["Write a query.", None])
-    Heard(observation=Observation(text='Write a query.', kind='user_message'), outcome=None, task=None)
+    >>> parse_reply(["Write a query.", None])
+    ServerReply(observation=Observation(text='Write a query.', kind='user_message'), outcome=None, task=None)
     """
-    if isinstance(told, list) and told:
-        told = told[0]
-    if isinstance(told, str):
-        return Heard(Observation(told))
-    if not isinstance(told, dict) or "error" in told:
-        raise Transient(f"The world failed: {_complaint(told)}")
-    text = told.get("observation", told.get("state"))
+    if isinstance(reply, list) and reply:
+        reply = reply[0]
+    if isinstance(reply, str):
+        return ServerReply(Observation(reply))
+    if not isinstance(reply, dict) or "error" in reply:
+        raise Transient(f"The world failed: {_error_text(reply)}")
+    text = reply.get("observation", reply.get("state"))
     if not isinstance(text, str):
-        raise Transient(f"The world shows nothing: {_complaint(told)}")
-    info = _info(told.get("info"))
+        raise Transient(f"The world shows nothing: {_error_text(reply)}")
+    info = _session_info_of_reply(reply.get("info"))
     if info is None:
-        return Heard(Observation(text), _outcome(told, best))
-    return Heard(info.seen, info.outcome, info.task)
+        return ServerReply(Observation(text), _outcome_of_reply(reply, best_reward))
+    return ServerReply(info.seen, info.outcome, info.task)
 
 
-def _info(told: Any) -> Info | None:
+def _session_info_of_reply(reply: Any) -> SessionInfo | None:
     """What our own server says besides; others put something else there, or nothing."""
     try:
-        return from_tree(told, Info)
+        return from_tree(reply, SessionInfo)
     except msgspec.ValidationError:
         return None
 
 
-def _outcome(told: dict[str, Any], best: float) -> Outcome | None:
-    if not told.get("done", told.get("terminated")):
+def _outcome_of_reply(reply: dict[str, Any], best_reward: float) -> Outcome | None:
+    if not reply.get("done", reply.get("terminated")):
         return None
-    reward = told.get("score", told.get("reward"))
+    reward = reply.get("score", reply.get("reward"))
     if not isinstance(reward, int | float) or not math.isfinite(reward):
-        raise Transient(f"The world ended without a reward: {_complaint(told)}")
-    share = min(max(reward / best, 0.0), 1.0)
-    return Outcome(share >= 1.0, share, f"The world says that it is over, with a reward of {reward:g}.")  # fmt: skip
+        raise Transient(f"The world ended without a reward: {_error_text(reply)}")
+    share = min(max(reward / best_reward, 0.0), 1.0)
+    return Outcome(
+        share >= 1.0, share, f"The world says that it is over, with a reward of {reward:g}."
+    )
 
 
-def _is_number(told: Any) -> bool:
-    return isinstance(told, int) and not isinstance(told, bool)
+def _is_number(reply: Any) -> bool:
+    return isinstance(reply, int) and not isinstance(reply, bool)
 
 
-def _complaint(told: Any) -> str:
-    """Its own words, as far as they are short."""
-    said = told.get("detail", told.get("error", told)) if isinstance(told, dict) else told
-    return str(said)[:200]
+def _error_text(reply: Any) -> str:
+    """What the server says went wrong, cut short."""
+    error = reply.get("detail", reply.get("error", reply)) if isinstance(reply, dict) else reply
+    return str(error)[:200]

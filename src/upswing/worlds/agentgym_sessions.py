@@ -3,7 +3,7 @@
 | asked for                                | answer                                               |
 |------------------------------------------|------------------------------------------------------|
 | a session, and there is room             | its id, and the first task begun                     |
-| a session, and none is free              | `Full`; sessions that nobody uses are dropped first  |
+| a session, and none is free              | `SessionsFull`; sessions that nobody uses are dropped first  |
 | a session that is not there              | `Misuse`: it was closed or dropped, or never was     |
 | a task that is not there                 | `Rejected`                                           |
 | a step when the task is over             | `Conflict`: a reset begins another                   |
@@ -16,17 +16,17 @@ from datetime import timedelta
 from typing import Any
 
 from upswing.errors import Conflict, Misuse, Transient
-from upswing.worlds.agentgym import About, Answer, Info
-from upswing.worlds.visit import Play, begin, proceed
+from upswing.worlds.agentgym import SessionInfo, SessionReply, WorldInfo
+from upswing.worlds.attempt import AttemptState, apply_reply, begin_numbered_task
 from upswing.worlds.world import Task, World, third_split
 
 
-class Full(Transient):
+class SessionsFull(Transient):
     """There are as many sessions as there may be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     sessions: int = 1024
     """At once; a session is a few hundred bytes."""
     idle: timedelta = timedelta(minutes=30)
@@ -36,15 +36,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    play: Play[Any, Any]
+    attempt: AttemptState[Any, Any]
     used: float
 
 
-class Sessions:
+class WorldSessions:
     """The sessions of one world. `now` is in seconds, on a clock that never goes back."""
 
-    def __init__(self, world: World[Any, Any], limits: Limits | None = None) -> None:
-        self._world, self._limits = world, limits or Limits()
+    def __init__(self, world: World[Any, Any], limits: SessionLimits | None = None) -> None:
+        self._world, self._limits = world, limits or SessionLimits()
         self._sessions: dict[int, _Session] = {}
         """The one that nobody has used for longest comes first."""
         self._next = 0
@@ -52,42 +52,44 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def about(self) -> About:
+    def about(self) -> WorldInfo:
         world = self._world
         splits = (world.training, world.held_out, third_split(world))
-        return About(world.name, world.max_turns, *(len(tasks) for tasks in splits))
+        return WorldInfo(world.name, world.max_turns, *(len(tasks) for tasks in splits))
 
-    def create(self, number: int, now: float) -> Answer:
+    def create(self, number: int, now: float) -> SessionReply:
         """A new session, at the beginning of this task."""
-        play = begin(self._world, number)
-        self._forget(now)
+        attempt = begin_numbered_task(self._world, number)
+        self._drop_idle(now)
         if len(self._sessions) >= self._limits.sessions:
-            raise Full(f"All {self._limits.sessions} sessions are in use: close one, or wait.")
+            raise SessionsFull(
+                f"All {self._limits.sessions} sessions are in use: close one, or wait."
+            )
         session, self._next = self._next, self._next + 1
-        return self._keep(session, play, now)
+        return self._store_attempt(session, attempt, now)
 
-    def reset(self, session: int, number: int, now: float) -> Answer:
+    def reset(self, session: int, number: int, now: float) -> SessionReply:
         """The session at the beginning of this task, whatever it was at."""
-        self._find(session, now)
-        return self._keep(session, begin(self._world, number), now)
+        self._find_session(session, now)
+        return self._store_attempt(session, begin_numbered_task(self._world, number), now)
 
-    def step(self, session: int, action: str, now: float) -> Answer:
+    def step(self, session: int, action: str, now: float) -> SessionReply:
         """What follows from the action."""
-        play = self._find(session, now).play
-        if play.outcome is not None:
+        attempt = self._find_session(session, now).attempt
+        if attempt.outcome is not None:
             raise Conflict("This task is over: POST /reset begins another.")
-        return self._keep(session, proceed(self._world, play, action), now)
+        return self._store_attempt(session, apply_reply(self._world, attempt, action), now)
 
-    def look(self, session: int, now: float) -> Answer:
-        """How the session stands."""
-        return self._keep(session, self._find(session, now).play, now)
+    def current(self, session: int, now: float) -> SessionReply:
+        """The state of the session."""
+        return self._store_attempt(session, self._find_session(session, now).attempt, now)
 
     def close(self, session: int, now: float) -> None:
-        self._find(session, now)
+        self._find_session(session, now)
         del self._sessions[session]
 
-    def _find(self, session: int, now: float) -> _Session:
-        self._forget(now)
+    def _find_session(self, session: int, now: float) -> _Session:
+        self._drop_idle(now)
         if session not in self._sessions:
             minutes = self._limits.idle / timedelta(minutes=1)
             raise Misuse(
@@ -95,12 +97,14 @@ class Sessions:
             )
         return self._sessions[session]
 
-    def _keep(self, session: int, play: Play[Any, Any], now: float) -> Answer:
+    def _store_attempt(
+        self, session: int, attempt: AttemptState[Any, Any], now: float
+    ) -> SessionReply:
         self._sessions.pop(session, None)  # to the end: it is in use
-        self._sessions[session] = _Session(play, now)
-        return self._answer(session, play)
+        self._sessions[session] = _Session(attempt, now)
+        return self._session_reply(session, attempt)
 
-    def _forget(self, now: float) -> None:
+    def _drop_idle(self, now: float) -> None:
         idle = self._limits.idle.total_seconds()
         while self._sessions:
             oldest = next(iter(self._sessions))
@@ -108,13 +112,13 @@ class Sessions:
                 break
             del self._sessions[oldest]
 
-    def _answer(self, session: int, play: Play[Any, Any]) -> Answer:
+    def _session_reply(self, session: int, attempt: AttemptState[Any, Any]) -> SessionReply:
         """After a reset the instructions come first: an AgentGym client shows nothing else."""
-        world, task, ended = self._world, play.task, play.outcome
-        seen = world.observe(play.state)
-        first = task.instructions and not play.turns
+        world, task, ended = self._world, attempt.task, attempt.outcome
+        seen = world.observe(attempt.state)
+        first = task.instructions and not attempt.turns
         text = f"{task.instructions}\n{seen.text}" if first else seen.text
         reward = ended.score if ended else 0.0
         # Not the task itself: a world's own kind of task knows the answer.
-        about = Info(Task(task.task_id, task.instructions), seen, ended)
-        return Answer(session, text, reward, reward, ended is not None, about)
+        about = SessionInfo(Task(task.task_id, task.instructions), seen, ended)
+        return SessionReply(session, text, reward, reward, ended is not None, about)

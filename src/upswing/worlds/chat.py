@@ -25,14 +25,14 @@ class Chat:
         self._tokenizer = tokenizer
         self._known: dict[tuple[str, ...], tuple[int, ...]] = {}
 
-    def opening(self, instructions: str, text: str) -> tuple[int, ...]:
+    def first_prompt(self, instructions: str, text: str) -> tuple[int, ...]:
         """The ids of the first prompt."""
         key = (instructions, text)
         if key not in self._known:
-            self._known[key] = self._ids(self._render(instructions, [text]))
+            self._known[key] = self._token_ids(self._render_prompt(instructions, [text]))
         return self._known[key]
 
-    def following(
+    def next_prompt(
         self, instructions: str, texts: Sequence[str], last: int | None
     ) -> tuple[int, ...]:
         """The ids between a reply and the next one.
@@ -42,21 +42,21 @@ class Chat:
         """
         key = (instructions, *texts, _REPLY)
         if key not in self._known:
-            whole = self._render(instructions, texts)
-            self._known[key] = self._ids(whole.rpartition(_REPLY)[2])
+            whole = self._render_prompt(instructions, texts)
+            self._known[key] = self._token_ids(whole.rpartition(_REPLY)[2])
         ids = self._known[key]
         return ids[1:] if last is not None and ids[:1] == (last,) else ids
 
-    def _render(self, instructions: str, texts: Sequence[str]) -> str:
+    def _render_prompt(self, instructions: str, texts: Sequence[str]) -> str:
         """Where a template knows no system, the first message begins with the instructions."""
         if not instructions:
-            return self._rendered([], texts)
+            return self._apply_template([], texts)
         try:
-            return self._rendered([{"role": "system", "content": instructions}], texts)
+            return self._apply_template([{"role": "system", "content": instructions}], texts)
         except TemplateError:
-            return self._rendered([], [f"{instructions}\n\n{texts[0]}", *texts[1:]])
+            return self._apply_template([], [f"{instructions}\n\n{texts[0]}", *texts[1:]])
 
-    def _rendered(self, messages: list[dict[str, str]], texts: Sequence[str]) -> str:
+    def _apply_template(self, messages: list[dict[str, str]], texts: Sequence[str]) -> str:
         for text in texts:
             messages = [
                 *messages,
@@ -68,5 +68,5 @@ class Chat:
         )
         return rendered
 
-    def _ids(self, text: str) -> tuple[int, ...]:
+    def _token_ids(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -60,10 +60,20 @@ RECIPES: dict[str, tuple[str, ...]] = {
 }
 """A thing, and what it is made of."""
 WORDS = {
-    "cotton": "open", "wood": "find", "iron": "buy", "coal": "fetch", "sand": "search",
-    "rope": "repair", "paper": "write", "steel": "merge", "glass": "run", "book": "read",
-    "hammer": "fix", "lamp": "start", "knife": "test",
-}  # fmt: skip
+    "cotton": "open",
+    "wood": "find",
+    "iron": "buy",
+    "coal": "fetch",
+    "sand": "search",
+    "rope": "repair",
+    "paper": "write",
+    "steel": "merge",
+    "glass": "run",
+    "book": "read",
+    "hammer": "fix",
+    "lamp": "start",
+    "knife": "test",
+}
 """What gets or makes a thing."""
 RAW = tuple(thing for thing in WORDS if thing not in RECIPES)
 _THINGS = {word: thing for thing, word in WORDS.items()}
@@ -80,13 +90,13 @@ _ASKED = "{0} make a {thing} by {1}. i am {2}"
 _VERBS = ("get ", "make ", "craft ")
 
 
-def steps_of(thing: str) -> tuple[str, ...]:
+def crafting_steps_for(thing: str) -> tuple[str, ...]:
     """What has to be got and made, in an order that works, the thing itself last.
 
-    >>> steps_of("hammer")
+    >>> crafting_steps_for("hammer")
     ('iron', 'coal', 'steel', 'wood', 'hammer')
     """
-    parts = (step for part in RECIPES.get(thing, ()) for step in steps_of(part))
+    parts = (step for part in RECIPES.get(thing, ()) for step in crafting_steps_for(part))
     return (*parts, thing)
 
 
@@ -99,7 +109,7 @@ class Order(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class CraftingState:
     """An order, and what was done about it so far."""
 
     order: Order
@@ -140,65 +150,65 @@ class Crafting:
 
     @property
     def max_turns(self) -> int:
-        return max(len(steps_of(thing)) for thing in RECIPES) + SLACK
+        return max(len(crafting_steps_for(thing)) for thing in RECIPES) + SLACK
 
     @cached_property
     def training(self) -> tuple[Order, ...]:
-        return self._orders[self.sizes[1] : sum(self.sizes)]
+        return self._draw_orders[self.sizes[1] : sum(self.sizes)]
 
     @cached_property
     def held_out(self) -> tuple[Order, ...]:
-        return self._orders[: self.sizes[1]]
+        return self._draw_orders[: self.sizes[1]]
 
     @cached_property
     def test(self) -> tuple[Order, ...]:
-        return self._orders[sum(self.sizes) :]
+        return self._draw_orders[sum(self.sizes) :]
 
     @cached_property
-    def _orders(self) -> tuple[Order, ...]:
+    def _draw_orders(self) -> tuple[Order, ...]:
         count = sum(self.sizes) + self.tests
         return tuple(
             Order(f"crafting-{self.seed}-{number:04d}", *order)
-            for number, order in enumerate(islice(_draw(self.seed), count))
+            for number, order in enumerate(islice(_draw_orders_of_seed(self.seed), count))
         )
 
-    def reset(self, task: Order) -> Bench:
-        return Bench(task)
+    def reset(self, task: Order) -> CraftingState:
+        return CraftingState(task)
 
-    def observe(self, state: Bench) -> Observation:
+    def observe(self, state: CraftingState) -> Observation:
         if self.outcome(state) is not None:
-            return Observation(_sentence(state), "system_message")
+            return Observation(_outcome_sentence(state), "system_message")
         have = f"you have {' '.join(state.at_hand) or 'nothing'}"
         if not state.replies:
             return Observation(f"{state.order.text}. {have}")
         cannot = "not possible yet. " if state.refused else ""
         return Observation(f"{cannot}{have}. make a {state.order.thing}", "tool_result")
 
-    def step(self, state: Bench, reply: str) -> Bench:
+    def step(self, state: CraftingState, reply: str) -> CraftingState:
         if self.outcome(state) is not None:
             return state
-        thing = _thing(reply)
+        thing = _thing_in_reply(reply)
         state = replace(state, replies=state.replies + 1, refused=False)
         parts = () if thing in RAW else RECIPES.get(thing)
         if parts is None or not set(parts) <= set(state.at_hand):
             return replace(state, refused=True)
         left = [item for item in state.at_hand if item not in parts]
         kept = left if thing in left else [*left, thing]
-        taken = state.taken | ({thing} & set(steps_of(state.order.thing)))
+        taken = state.taken | ({thing} & set(crafting_steps_for(state.order.thing)))
         return replace(state, at_hand=tuple(kept), taken=taken)
 
-    def progress(self, state: Bench) -> float:
+    def progress(self, state: CraftingState) -> float:
         """What an episode is worth that ends here."""
-        steps = steps_of(state.order.thing)
+        steps = crafting_steps_for(state.order.thing)
         return 1.0 if state.made else _PARTIAL * len(state.taken) / len(steps)
 
-    def outcome(self, state: Bench) -> Outcome | None:
-        if not state.made and state.replies < len(steps_of(state.order.thing)) + SLACK:
+    def outcome(self, state: CraftingState) -> Outcome | None:
+        if not state.made and state.replies < len(crafting_steps_for(state.order.thing)) + SLACK:
             return None
-        return Outcome(state.made, self.progress(state), _sentence(state))
+        return Outcome(state.made, self.progress(state), _outcome_sentence(state))
 
 
-def _thing(reply: str) -> str:
+def _thing_in_reply(reply: str) -> str:
     """What a reply is about: by its word, or by its name behind a verb."""
     text = " ".join(reply.lower().strip(" .!\n").split())
     for verb in _VERBS:
@@ -207,12 +217,12 @@ def _thing(reply: str) -> str:
     return _THINGS.get(text, text)
 
 
-def _sentence(state: Bench) -> str:
+def _outcome_sentence(state: CraftingState) -> str:
     thing = state.order.thing
     return f"The {thing} is made." if state.made else f"There is no time left for the {thing}."
 
 
-def _draw(seed: int) -> Iterator[tuple[str, str, str]]:
+def _draw_orders_of_seed(seed: int) -> Iterator[tuple[str, str, str]]:
     """(instructions, thing, text), every thing once before any comes again; no two read alike."""
     chance = random.Random(f"crafting/{seed}")  # noqa: S311 - a script, not a secret
     things = list(RECIPES)
@@ -220,14 +230,14 @@ def _draw(seed: int) -> Iterator[tuple[str, str, str]]:
     while True:
         chance.shuffle(things)
         for thing in things:
-            while (order := _order(chance, thing)) in seen:
+            while (order := _draw_order_text(chance, thing)) in seen:
                 pass
             seen.add(order)
             yield order[0], thing, order[1]
 
 
-def _order(chance: random.Random, thing: str) -> tuple[str, str]:
-    needed = steps_of(thing)
+def _draw_order_text(chance: random.Random, thing: str) -> tuple[str, str]:
+    needed = crafting_steps_for(thing)
     others = [thing for thing in WORDS if thing not in needed]
     offered = [*needed, *chance.sample(others, _DISTRACTORS if len(needed) < 6 else 0)]
     offered = [WORDS[thing] for thing in offered]

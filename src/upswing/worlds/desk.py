@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from upswing.worlds.desk_cases import LOOK_UP, Case, draw
+from upswing.worlds.desk_cases import LOOK_UP, Case, draw_cases
 from upswing.worlds.triage import Triage
 from upswing.worlds.world import Observation, Outcome
 
@@ -45,7 +45,7 @@ DOWN = "error the lookup is down"
 
 
 @dataclass(frozen=True, slots=True)
-class Handling:
+class CaseState:
     """A case, and what was done about it so far."""
 
     case: Case
@@ -69,10 +69,10 @@ class Handling:
 
 
 @dataclass(frozen=True)
-class Desk:
+class ServiceDesk:
     """The same seed makes the same cases.
 
-    >>> desk = Desk(seed=1)
+    >>> desk = ServiceDesk(seed=1)
     >>> case = next(case for case in desk.training if case.kind == "hidden")
     >>> begun = desk.reset(case)
     >>> desk.observe(begun).text
@@ -100,29 +100,29 @@ class Desk:
 
     @cached_property
     def training(self) -> tuple[Case, ...]:
-        return tuple(draw(self.seed, *self._tickets, "training"))
+        return tuple(draw_cases(self.seed, *self._ticket_worlds, "training"))
 
     @cached_property
     def held_out(self) -> tuple[Case, ...]:
-        return tuple(draw(self.seed, *self._tickets, "held_out"))
+        return tuple(draw_cases(self.seed, *self._ticket_worlds, "held_out"))
 
     @cached_property
     def test(self) -> tuple[Case, ...]:
-        return tuple(draw(self.seed, *self._tickets, "test"))
+        return tuple(draw_cases(self.seed, *self._ticket_worlds, "test"))
 
     @cached_property
-    def _tickets(self) -> tuple[Triage, Triage]:
+    def _ticket_worlds(self) -> tuple[Triage, Triage]:
         """With and without the product."""
         named = Triage(self.seed, self.sizes, self.tests)
         return named, Triage(self.seed, self.sizes, self.tests, check_first=True)
 
-    def reset(self, task: Case) -> Handling:
-        return Handling(task)
+    def reset(self, task: Case) -> CaseState:
+        return CaseState(task)
 
-    def observe(self, state: Handling) -> Observation:
+    def observe(self, state: CaseState) -> Observation:
         case = state.case
         if self.outcome(state) is not None:
-            return Observation(_sentence(state), "system_message")
+            return Observation(_outcome_sentence(state), "system_message")
         match state.last:
             case "ticket":
                 return Observation(case.text)
@@ -131,7 +131,7 @@ class Desk:
             case "answer":
                 return Observation(AGAIN)
 
-    def step(self, state: Handling, reply: str) -> Handling:
+    def step(self, state: CaseState, reply: str) -> CaseState:
         if self.outcome(state) is not None:
             return state
         word = _FIRST.split(reply.lower().strip(), maxsplit=1)[0]
@@ -140,34 +140,38 @@ class Desk:
             return replace(state, lookups=state.lookups + 1, last="lookup")
         return replace(state, answers=(*state.answers, word), last="answer")
 
-    def outcome(self, state: Handling) -> Outcome | None:
-        if not _over(state):
+    def outcome(self, state: CaseState) -> Outcome | None:
+        if not _is_case_over(state):
             return None
         return Outcome(
-            state.solved, _score(state), _sentence(state), fault=state.fault, mood=_mood(state)
+            state.solved,
+            _score_of_case(state),
+            _outcome_sentence(state),
+            fault=state.fault,
+            mood=_customer_mood(state),
         )
 
 
-def _over(state: Handling) -> bool:
+def _is_case_over(state: CaseState) -> bool:
     given = len(state.answers)
     waits = state.fault and state.lookups == _PATIENCE
     return state.solved or waits or given == _PATIENCE or (given == 1 and not state.case.patient)
 
 
-def _score(state: Handling) -> float:
+def _score_of_case(state: CaseState) -> float:
     if state.solved:
         return 1.0 if len(state.answers) == 1 else SECOND
     return FOUND if state.case.kind == "hidden" and state.shown else 0.0
 
 
-def _mood(state: Handling) -> Literal["pleased", "corrected", "gave_up"] | None:
+def _customer_mood(state: CaseState) -> Literal["pleased", "corrected", "gave_up"] | None:
     if not state.solved:
         return None if state.fault and state.last == "lookup" else "gave_up"
     return "pleased" if len(state.answers) == 1 else "corrected"
 
 
-def _sentence(state: Handling) -> str:
-    match _mood(state):
+def _outcome_sentence(state: CaseState) -> str:
+    match _customer_mood(state):
         case "pleased":
             return "That helped."
         case "corrected":

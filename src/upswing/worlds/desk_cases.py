@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import cycle, product
 from typing import Literal
 
-from upswing.worlds.desk_code import PATCHES, repairs
+from upswing.worlds.desk_code import PATCHES, repairs_function
 from upswing.worlds.triage import PRODUCTS, RULE, Ticket, Triage
 from upswing.worlds.world import Task
 
@@ -59,27 +59,29 @@ class Case(Task):
 
     def solved_by(self, reply: str) -> bool:
         if self.kind == "code":
-            return repairs(reply, self.about, self.cases)
+            return repairs_function(reply, self.about, self.cases)
         return reply == self.answer
 
 
-def draw(seed: int, tickets: Triage, bare: Triage, split: Split = "training") -> Iterator[Case]:
-    """The people of one split, as many as there are tickets; `bare` ones hide the product."""
+def draw_cases(
+    seed: int, tickets: Triage, tickets_without_product: Triage, split: Split = "training"
+) -> Iterator[Case]:
+    """The people of one split, as many as there are tickets; `tickets_without_product` ones hide the product."""
     name = "held" if split == "held_out" else split
     chance = random.Random(f"desk/{seed}/{name}")  # noqa: S311 - a script, not a secret
-    open_, closed = (_tickets_of(each, split) for each in (tickets, bare))
+    open_, closed = (_tickets_of(each, split) for each in (tickets, tickets_without_product))
     named, coded, hidden = iter(open_), iter(open_), zip(closed, cycle(_OUTAGES), strict=False)
-    for number, kind in zip(range(len(open_)), _kinds(chance), strict=False):
+    for number, kind in zip(range(len(open_)), _draw_kinds(chance), strict=False):
         task_id = f"desk-{seed}-{name}-{number:04d}"
         match kind:
             case "named":
-                yield _product(task_id, kind, next(named), "none")
+                yield _product_case(task_id, kind, next(named), "none")
             case "hidden":
                 ticket, outage = next(hidden)
                 measured = outage == "good" and split != "training"
-                yield _product(task_id, kind, ticket, "moment" if measured else outage)
+                yield _product_case(task_id, kind, ticket, "moment" if measured else outage)
             case "code":
-                yield _code(task_id, next(coded), chance)
+                yield _code_case(task_id, next(coded), chance)
 
 
 def _tickets_of(world: Triage, split: Split) -> tuple[Ticket, ...]:
@@ -92,22 +94,24 @@ def _tickets_of(world: Triage, split: Split) -> tuple[Ticket, ...]:
             return world.test
 
 
-def _kinds(chance: random.Random) -> Iterator[Kind]:
+def _draw_kinds(chance: random.Random) -> Iterator[Kind]:
     """Each sixteen have the shares of the table."""
     while True:
         yield from chance.sample(_KINDS, len(_KINDS))
 
 
-def _product(task_id: str, kind: Kind, ticket: Ticket, outage: Outage) -> Case:
-    return Case(task_id, _PRODUCT, ticket.text, kind, ticket.product, _patient(ticket), outage)
+def _product_case(task_id: str, kind: Kind, ticket: Ticket, outage: Outage) -> Case:
+    return Case(
+        task_id, _PRODUCT, ticket.text, kind, ticket.product, _is_patient_customer(ticket), outage
+    )
 
 
-def _code(task_id: str, ticket: Ticket, chance: random.Random) -> Case:
+def _code_case(task_id: str, ticket: Ticket, chance: random.Random) -> Case:
     noun, function = _PIECES[ticket.product]
     text = ticket.text.replace(ticket.product, f"{noun} {function} of x and y")
     cases = tuple((chance.randint(10, 99), chance.randint(2, 9)) for _ in range(4))
-    return Case(task_id, _CODE, text, "code", function, _patient(ticket), cases=cases)
+    return Case(task_id, _CODE, text, "code", function, _is_patient_customer(ticket), cases=cases)
 
 
-def _patient(ticket: Ticket) -> bool:
+def _is_patient_customer(ticket: Ticket) -> bool:
     return ticket.text.split()[-1] in _PATIENT

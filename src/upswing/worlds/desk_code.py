@@ -45,30 +45,32 @@ _COMPARED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
 }
 
 
-def repairs(reply: str, function: str, cases: Iterable[tuple[int, int]]) -> bool:
+def repairs_function(reply: str, function: str, cases: Iterable[tuple[int, int]]) -> bool:
     """Whether the reply computes what the function should, in all of these cases.
 
-    >>> repairs("up", "area", [(12, 3)]), repairs("y * x", "area", [(12, 3)])
+    >>> repairs_function("up", "area", [(12, 3)]), repairs_function("y * x", "area", [(12, 3)])
     (True, True)
-    >>> repairs("x + y", "area", [(12, 3)]), repairs("36", "area", [(12, 3), (20, 2)])
+    >>> repairs_function("x + y", "area", [(12, 3)]), repairs_function("36", "area", [(12, 3), (20, 2)])
     (False, False)
     """
     should, does = MEANING[PATCHES[function]], MEANING.get(reply, reply)
-    return all(value(does, x, y) == value(should, x, y) for x, y in cases)
+    return all(
+        value_of_expression(does, x, y) == value_of_expression(should, x, y) for x, y in cases
+    )
 
 
-def value(expression: str, x: int, y: int) -> int | None:
+def value_of_expression(expression: str, x: int, y: int) -> int | None:
     """What the expression is worth; None where it has no value.
 
-    >>> value("(x + 1) % y", 9, 4), value("x > y", 9, 4)
+    >>> value_of_expression("(x + 1) % y", 9, 4), value_of_expression("x > y", 9, 4)
     (2, 1)
-    >>> value("x // 0", 9, 4), value("x ** 99", 9, 4), value("exit()", 9, 4)
+    >>> value_of_expression("x // 0", 9, 4), value_of_expression("x ** 99", 9, 4), value_of_expression("exit()", 9, 4)
     (None, None, None)
     """
     if not _WRITTEN.fullmatch(expression):
         return None
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body, {"x": x, "y": y})
+        return _value_of_node(ast.parse(expression.strip(), mode="eval").body, {"x": x, "y": y})
     except (SyntaxError, ZeroDivisionError, _NotOurs):
         return None
 
@@ -77,17 +79,19 @@ class _NotOurs(Exception):
     """Python, but more of it than the desk takes."""
 
 
-def _value(node: ast.expr, known: dict[str, int]) -> int:
+def _value_of_node(node: ast.expr, known: dict[str, int]) -> int:
     match node:
         case ast.Constant(value=int(number)):
             return number
         case ast.Name(id=name) if name in known:
             return known[name]
         case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_value(inner, known)
+            return -_value_of_node(inner, known)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_value(left, known), _value(right, known))
+            return _BINARY[type(op)](_value_of_node(left, known), _value_of_node(right, known))
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARED:
-            return int(_COMPARED[type(op)](_value(left, known), _value(right, known)))
+            return int(
+                _COMPARED[type(op)](_value_of_node(left, known), _value_of_node(right, known))
+            )
         case _:
             raise _NotOurs

@@ -8,7 +8,7 @@ from upswing.worlds.world import Observation, Outcome, Task
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EpisodeStep:
     """One turn: what was seen, what was said, and both in the model's tokens."""
 
     observation: Observation
@@ -32,7 +32,7 @@ class Episode:
     """Which of the attempts at this task, from 0."""
     temperature: float
     """0 means that the likeliest token was always taken."""
-    steps: tuple[Step, ...]
+    steps: tuple[EpisodeStep, ...]
     outcome: Outcome
 
     @property

@@ -21,7 +21,7 @@ Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SampledCompletion:
     """One completion."""
 
     ids: Ids
@@ -32,8 +32,8 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """How to draw."""
+class GenerationParams:
+    """How tokens are sampled."""
 
     ends: frozenset[int]
     max_new: int
@@ -41,25 +41,25 @@ class Drawing:
     batch: int = 256
 
 
-def generate(
-    model: Any, prompts: Sequence[Ids], chances: Sequence[Random] | None, how: Drawing
-) -> list[Drawn]:
+def generate_completions(
+    model: Any, prompts: Sequence[Ids], chances: Sequence[Random] | None, params: GenerationParams
+) -> list[SampledCompletion]:
     """One completion per prompt, in their order. Without chances the likeliest tokens are taken."""
-    drawn: dict[int, Drawn] = {}
+    completions: dict[int, SampledCompletion] = {}
     was_training = model.training
     model.eval()
     try:
         with torch.no_grad():
-            for rows in _batches(prompts, how.batch):
+            for rows in _batches_of_equal_length(prompts, params.batch):
                 chosen = [chances[row] for row in rows] if chances is not None else None
-                batch = _Batch(model, [prompts[row] for row in rows], chosen, how)
-                drawn.update(zip(rows, batch.run(), strict=True))
+                batch = _Batch(model, [prompts[row] for row in rows], chosen, params)
+                completions.update(zip(rows, batch.run(), strict=True))
     finally:
         model.train(was_training)
-    return [drawn[row] for row in range(len(prompts))]
+    return [completions[row] for row in range(len(prompts))]
 
 
-def _batches(prompts: Sequence[Ids], size: int) -> Iterator[list[int]]:
+def _batches_of_equal_length(prompts: Sequence[Ids], size: int) -> Iterator[list[int]]:
     """Rows with prompts of one length; equal prompts stand together."""
     order = sorted(range(len(prompts)), key=lambda row: (len(prompts[row]), prompts[row], row))
     for _, same in groupby(order, key=lambda row: len(prompts[row])):
@@ -71,19 +71,25 @@ class _Batch:
     """Samples that grow together, token by token."""
 
     def __init__(
-        self, model: Any, prompts: Sequence[Ids], chances: Sequence[Random] | None, how: Drawing
+        self,
+        model: Any,
+        prompts: Sequence[Ids],
+        chances: Sequence[Random] | None,
+        params: GenerationParams,
     ) -> None:
-        self._model, self._chances, self._how = model, chances, how
+        self._model, self._chances, self._params = model, chances, params
         self._ids: list[list[int]] = [[] for _ in prompts]
         self._logprobs: list[list[float]] = [[] for _ in prompts]
         self._open = list(range(len(prompts)))
         self._prompts = prompts
 
-    def run(self) -> list[Drawn]:
-        logits_BV, cache = self._read_prompts()
-        for _ in range(self._how.max_new):
-            tokens_B = self._draw(logits_BV)
-            left = [at for at, token in enumerate(tokens_B.tolist()) if token not in self._how.ends]
+    def run(self) -> list[SampledCompletion]:
+        logits_BV, cache = self._prefill()
+        for _ in range(self._params.max_new):
+            tokens_B = self._sample_tokens(logits_BV)
+            left = [
+                at for at, token in enumerate(tokens_B.tolist()) if token not in self._params.ends
+            ]
             if len(left) < len(self._open):
                 keep_B = torch.tensor(left, dtype=torch.long, device=tokens_B.device)
                 self._open = [self._open[at] for at in left]
@@ -93,13 +99,13 @@ class _Batch:
                 cache.batch_select_indices(keep_B)
             out = self._model(input_ids=tokens_B[:, None], past_key_values=cache, use_cache=True)
             logits_BV, cache = out.logits[:, -1], out.past_key_values
-        closed = [bool(ids) and ids[-1] in self._how.ends for ids in self._ids]
+        closed = [bool(ids) and ids[-1] in self._params.ends for ids in self._ids]
         return [
-            Drawn(tuple(ids), tuple(logprobs), ended)
+            SampledCompletion(tuple(ids), tuple(logprobs), ended)
             for ids, logprobs, ended in zip(self._ids, self._logprobs, closed, strict=True)
         ]
 
-    def _read_prompts(self) -> tuple[Tensor, Any]:
+    def _prefill(self) -> tuple[Tensor, Any]:
         """Each different prompt once; then a copy of what was read for each sample."""
         different = {ids: at for at, ids in enumerate(dict.fromkeys(self._prompts))}
         device = self._model.device
@@ -109,13 +115,13 @@ class _Batch:
         out.past_key_values.batch_select_indices(owner_B)
         return out.logits[owner_B, -1], out.past_key_values
 
-    def _draw(self, logits_BV: Tensor) -> Tensor:
+    def _sample_tokens(self, logits_BV: Tensor) -> Tensor:
         logps_BV = logits_BV.float().log_softmax(-1)
         if self._chances is None:
             tokens_B = logps_BV.argmax(-1)
         else:
             chances = [self._chances[row].random() for row in self._open]
-            tokens_B = _invert(logps_BV / self._how.temperature, chances)
+            tokens_B = _sample_by_inversion(logps_BV / self._params.temperature, chances)
         taken = logps_BV.gather(-1, tokens_B[:, None])[:, 0]
         for row, token, logp in zip(self._open, tokens_B.tolist(), taken.tolist(), strict=True):
             self._ids[row].append(token)
@@ -123,7 +129,7 @@ class _Batch:
         return tokens_B
 
 
-def _invert(scores_BV: Tensor, chances: Sequence[float]) -> Tensor:
+def _sample_by_inversion(scores_BV: Tensor, chances: Sequence[float]) -> Tensor:
     """The token at which the summed probability passes each row's chance."""
     summed_BV = scores_BV.double().softmax(-1).cumsum(-1)
     chance_B1 = torch.tensor(chances, dtype=torch.double, device=scores_BV.device)[:, None]

@@ -6,20 +6,15 @@ that is cut short is worth that much. In any other world it is worth nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, runtime_checkable
+from typing import Any, Generic
 
 from upswing.worlds.world import Observation, Outcome, S, T, World
 
 
-@runtime_checkable
-class HasProgress(Protocol):
-    """A world that knows how far a task has come."""
-
-    def progress(self, state: Any) -> float:
-        """How much is done, from 0 to 1."""
-        ...
+def _no_progress(_: Any) -> float:
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -34,33 +29,33 @@ class Horizon(Generic[T, S]):
     0.17
     """
 
-    inside: World[T, S]
+    world: World[T, S]
     max_turns: int
 
     @property
     def name(self) -> str:
-        return self.inside.name
+        return self.world.name
 
     @property
     def training(self) -> Sequence[T]:
-        return self.inside.training
+        return self.world.training
 
     @property
     def held_out(self) -> Sequence[T]:
-        return self.inside.held_out
+        return self.world.held_out
 
     def reset(self, task: T) -> tuple[S, int]:
-        return self.inside.reset(task), 0
+        return self.world.reset(task), 0
 
     def observe(self, state: tuple[S, int]) -> Observation:
-        return self.inside.observe(state[0])
+        return self.world.observe(state[0])
 
     def step(self, state: tuple[S, int], reply: str) -> tuple[S, int]:
-        return self.inside.step(state[0], reply), state[1] + 1
+        return self.world.step(state[0], reply), state[1] + 1
 
     def outcome(self, state: tuple[S, int]) -> Outcome | None:
-        ended = self.inside.outcome(state[0])
+        ended = self.world.outcome(state[0])
         if ended is not None or state[1] < self.max_turns:
             return ended
-        done = self.inside.progress(state[0]) if isinstance(self.inside, HasProgress) else 0.0
-        return Outcome(False, done, "The episode was cut short.")
+        progress: Callable[[S], float] = getattr(self.world, "progress", _no_progress)
+        return Outcome(False, progress(state[0]), "The episode was cut short.")

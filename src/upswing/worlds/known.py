@@ -15,7 +15,7 @@ from typing import Any
 
 from upswing.errors import Misuse
 from upswing.worlds.crafting import Crafting
-from upswing.worlds.desk import Desk
+from upswing.worlds.desk import ServiceDesk
 from upswing.worlds.market import Market
 from upswing.worlds.own import installed_worlds, is_address, is_entry_point, load_world
 from upswing.worlds.triage import Triage
@@ -25,7 +25,7 @@ from upswing.worlds.world import World
 WORLDS: Mapping[str, Callable[[int], World[Any, Any]]] = {
     "triage": Triage,
     "triage-check": lambda seed: Triage(seed, check_first=True),
-    "desk": Desk,
+    "desk": ServiceDesk,
     "market": Market,
     "workshop": Workshop,
     "crafting": Crafting,
@@ -33,10 +33,10 @@ WORLDS: Mapping[str, Callable[[int], World[Any, Any]]] = {
 """Name → what makes that world from a seed."""
 
 
-def world_of(name: str, seed: int = 0) -> World[Any, Any]:
+def make_world(name: str, seed: int = 0) -> World[Any, Any]:
     """The world of this name; `Misuse` when there is none.
 
-    >>> world_of("triage", 3).training[0].task_id
+    >>> make_world("triage", 3).training[0].task_id
     'triage-3-0176'
     """
     if name in WORLDS:
@@ -52,15 +52,15 @@ def world_of(name: str, seed: int = 0) -> World[Any, Any]:
     return load_world(installed[name])
 
 
-def place_of(name: str, registered: Mapping[str, str]) -> str:
+def locate_world(name: str, registered: Mapping[str, str]) -> str:
     """Where a world is that somebody asked for: its entry point or address, or its name where it is ours.
 
     `registered` are those of the config, by name. `Misuse` when there is none of this name. A request
     brings no code: an entry point is taken where the config has it, and nowhere else.
 
-    >>> place_of("mine", {"mine": "shop.worlds:Shop"}), place_of("desk", {})
+    >>> locate_world("mine", {"mine": "shop.worlds:Shop"}), locate_world("desk", {})
     ('shop.worlds:Shop', 'desk')
-    >>> place_of("os:abort", {})
+    >>> locate_world("os:abort", {})
     Traceback (most recent call last):
     upswing.errors.Misuse: os:abort is code: name it in [validate.worlds] to have it run.
     """
@@ -82,10 +82,10 @@ def known_worlds(seed: int = 0) -> dict[str, World[Any, Any]]:
     return {name: make(seed) for name, make in WORLDS.items()}
 
 
-def world_in(task_id: str) -> str | None:
+def world_of_task(task_id: str) -> str | None:
     """The world of ours that a task comes from: its id begins with the world's name and a seed.
 
-    >>> world_in("triage-check-3-0176"), world_in("market-research"), world_in("desk-0-held-0001")
+    >>> world_of_task("triage-check-3-0176"), world_of_task("market-research"), world_of_task("desk-0-held-0001")
     ('triage-check', None, 'desk')
     """
     found = _OURS.match(task_id)

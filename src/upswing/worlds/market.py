@@ -7,14 +7,14 @@
 | reply    | what happens                                                                 |
 |----------|------------------------------------------------------------------------------|
 | `read`   | shows the news                                                               |
-| `check`  | shows on which side the book stands                                          |
+| `check`  | shows on which side the portfolio stands                                          |
 | `report` | posts what the trader has read, and shows what others posted                 |
 | `buy`    | the trader buys as many units as are usual, at the hour's first price        |
 | `sell`   | the same, the other way round                                                |
 | `hold`   | no order                                                                     |
 
-That ends the trader's hour; the book goes on into the next one. The score is how much of what could
-be gained was gained: 0 for no more than an idle book gains, 1 for as much as the best reply. Where
+That ends the trader's hour; the portfolio goes on into the next one. The score is how much of what could
+be gained was gained: 0 for no more than an idle portfolio gains, 1 for as much as the best reply. Where
 nothing could be gained, it is 1 for `hold`. Who decides nothing in four replies, or replies what
 nobody understands, has no score.
 
@@ -45,21 +45,21 @@ from functools import cached_property
 from itertools import count, islice
 
 from upswing.contracts.outcome import Outcome as Truth
-from upswing.worlds.market_books import Book, first_book
-from upswing.worlds.market_prices import Hour, Kind, hour
+from upswing.worlds.market_portfolio import Portfolio, first_portfolio
+from upswing.worlds.market_prices import Hour, Kind, market_hour
 from upswing.worlds.market_shift import (
-    MANNERS,
     ORDERS,
     TEMPERAMENTS,
-    Floor,
+    TRADER_STYLES,
     Shift,
+    ShiftState,
     Temperament,
-    book_after,
-    profit_of,
-    score_of,
-    side_of,
+    portfolio_after,
+    profit_of_shift,
+    score_of_shift,
+    side_of_units,
 )
-from upswing.worlds.market_windows import day_of, number_of, truth
+from upswing.worlds.market_windows import day_text_of_hour, hour_of_window_id, true_outcome_of_hour
 from upswing.worlds.world import Observation, Outcome
 
 HELD_OUT = 8
@@ -88,9 +88,9 @@ class Market:
     >>> ended = market.step(market.reset(shift), "sell")
     >>> market.outcome(ended).sentence
     'Sold: P&L -0.87.'
-    >>> ended.shift.book.units["copper"], market.following(ended).book.units["copper"]
+    >>> ended.shift.portfolio.units["copper"], market.next_shift(ended).portfolio.units["copper"]
     (1, 0)
-    >>> ended.shift.window_id, market.following(ended).window_id
+    >>> ended.shift.window_id, market.next_shift(ended).window_id
     ('2026-01-05T00:00', '2026-01-05T01:00')
     """
 
@@ -112,67 +112,73 @@ class Market:
 
     def window(self, number: int) -> Hour:
         """What happens in an hour, any one from 0 on."""
-        return hour(self.seed, number)
+        return market_hour(self.seed, number)
 
     def outcomes(self, window_id: str) -> tuple[Truth, ...]:
         """What really happened in a window, for every scenario of it."""
-        return (truth(self.window(number_of(window_id))),)
+        return (true_outcome_of_hour(self.window(hour_of_window_id(window_id))),)
 
     def shift(
-        self, number: int, temperament: Temperament, book: Book | None = None, heard: str = ""
+        self,
+        number: int,
+        temperament: Temperament,
+        portfolio: Portfolio | None = None,
+        chatter: str = "",
     ) -> Shift:
-        """A trader's task in an hour; without a book the one that a newcomer finds there."""
+        """A trader's task in an hour; without a portfolio the one that a newcomer finds there."""
         now = self.window(number)
-        manner = MANNERS[temperament]
-        owned = first_book(manner.size, _with_trend(now)) if book is None else book
-        side = side_of(owned.units[now.asset])
+        style = TRADER_STYLES[temperament]
+        owned = first_portfolio(style.size, _starting_side(now)) if portfolio is None else portfolio
+        side = side_of_units(owned.units[now.asset])
         return Shift(
             f"{self.name}-{self.seed}-{number:05d}-{temperament}-{side}",
-            f"{_OFFERS[now.kind]}. {manner.told}",
+            f"{_OFFERS[now.kind]}. {style.instructions}",
             now,
             temperament,
             owned,
-            heard or _chatter(now),
+            chatter or _chatter_text(now),
         )
 
-    def following(self, state: Floor, heard: str = "") -> Shift:
-        """The same trader's next hour, with the book as this one left it."""
+    def next_shift(self, state: ShiftState, chatter: str = "") -> Shift:
+        """The same trader's next hour, with the portfolio as this one left it."""
         shift = state.shift
-        return self.shift(shift.hour.number + 1, shift.temperament, book_after(state), heard)
+        return self.shift(shift.hour.number + 1, shift.temperament, portfolio_after(state), chatter)
 
     # ── its windows as tasks ─────────────────────────────────────────────────────────────────
 
     @cached_property
     def training(self) -> tuple[Shift, ...]:
-        return tuple(islice(self._shifts(held_out=False), self.sizes[0]))
+        return tuple(islice(self._draw_shifts(held_out=False), self.sizes[0]))
 
     @cached_property
     def held_out(self) -> tuple[Shift, ...]:
-        return tuple(islice(self._shifts(held_out=True), self.sizes[1]))
+        return tuple(islice(self._draw_shifts(held_out=True), self.sizes[1]))
 
     @cached_property
     def test(self) -> tuple[Shift, ...]:
         seen = (*self.training, *self.held_out)
-        known = {(each.instructions, _opening(each.hour)) for each in seen}
+        known = {(each.instructions, _opening_text(each.hour)) for each in seen}
         later = max((each.hour.number for each in seen), default=-1) + 1
         shifts = (
             self.shift(number, TEMPERAMENTS[number % len(TEMPERAMENTS)]) for number in count(later)
         )
-        unseen = (each for each in shifts if (each.instructions, _opening(each.hour)) not in known)
+        unseen = (
+            each for each in shifts if (each.instructions, _opening_text(each.hour)) not in known
+        )
         return tuple(islice(unseen, self.tests))
 
-    def _shifts(self, *, held_out: bool) -> Iterator[Shift]:
+    def _draw_shifts(self, *, held_out: bool) -> Iterator[Shift]:
         """Hour after hour, the temperaments in turn."""
         hours = (at for at in count() if (at % HELD_OUT == HELD_OUT - 1) is held_out)
-        for place, number in enumerate(hours):
-            yield self.shift(number, TEMPERAMENTS[place % len(TEMPERAMENTS)])
+        for index, number in enumerate(hours):
+            yield self.shift(number, TEMPERAMENTS[index % len(TEMPERAMENTS)])
 
-    def reset(self, task: Shift) -> Floor:
-        return Floor(task)
+    def reset(self, task: Shift) -> ShiftState:
+        return ShiftState(task)
 
-    def observe(self, state: Floor) -> Observation:
+    def observe(self, state: ShiftState) -> Observation:
         if state.order is not None:
-            return Observation(_sentence(state), "system_message")
+            return Observation(_outcome_sentence(state), "system_message")
         match state.tool:
             case "read":
                 return Observation(f"news {state.shift.hour.news or 'none'}", "tool_result")
@@ -181,31 +187,33 @@ class Market:
                     f"you are {state.shift.side} {state.shift.hour.asset}", "tool_result"
                 )
             case "report":
-                return Observation(f"posted. others say {state.shift.heard}", "tool_result")
+                return Observation(f"posted. others say {state.shift.chatter}", "tool_result")
             case _:
-                return Observation(_opening(state.shift.hour))
+                return Observation(_opening_text(state.shift.hour))
 
-    def step(self, state: Floor, reply: str) -> Floor:
+    def step(self, state: ShiftState, reply: str) -> ShiftState:
         word = reply.strip().lower()
         if word == "read":
             return replace(state, tool=word, informed=True)
         if word == "report":
-            return replace(state, tool=word, post=_post(state))
+            return replace(state, tool=word, post=_post_text(state))
         if word == "check":
             return replace(state, tool=word)
         return replace(state, order=word)
 
-    def outcome(self, state: Floor) -> Outcome | None:
+    def outcome(self, state: ShiftState) -> Outcome | None:
         if state.order is None:
             return None
-        score = score_of(state)
-        return Outcome(score >= 1, score, _sentence(state), pnl=profit_of(state) / 100)
+        score = score_of_shift(state)
+        return Outcome(
+            score >= 1, score, _outcome_sentence(state), pnl=profit_of_shift(state) / 100
+        )
 
 
-def _opening(now: Hour) -> str:
+def _opening_text(now: Hour) -> str:
     news = _NEWS[now.kind].format(news=now.news)
     return _OPENING.format(
-        day=day_of(now.number),
+        day=day_text_of_hour(now.number),
         asset=now.asset,
         trend=now.move.trend,
         regime=now.regime,
@@ -213,24 +221,24 @@ def _opening(now: Hour) -> str:
     )
 
 
-def _with_trend(now: Hour) -> int:
-    """On which side a newcomer's book stands."""
+def _starting_side(now: Hour) -> int:
+    """On which side a newcomer's portfolio stands."""
     return 1 if now.move.trend == "rising" else -1
 
 
-def _chatter(now: Hour) -> str:
+def _chatter_text(now: Hour) -> str:
     """Where nobody posted, people say what they always say: that it will go on like this."""
     return f"{now.asset} {'up' if now.move.trend == 'rising' else 'down'}"
 
 
-def _post(state: Floor) -> str:
+def _post_text(state: ShiftState) -> str:
     now = state.shift.hour
     known = now.news if state.informed or now.kind == "headline" else None
     return f"{now.asset} {known or now.move.trend}"
 
 
-def _sentence(state: Floor) -> str:
+def _outcome_sentence(state: ShiftState) -> str:
     if state.order not in ORDERS:
         return _REFUSED
     done = {"buy": "Bought", "sell": "Sold", "hold": "Held"}[state.order]
-    return f"{done}: P&L {profit_of(state) / 100:+.2f}."
+    return f"{done}: P&L {profit_of_shift(state) / 100:+.2f}."

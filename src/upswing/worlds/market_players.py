@@ -11,84 +11,95 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from upswing.worlds.market import Market
-from upswing.worlds.market_prices import NEWS, direction
-from upswing.worlds.market_shift import ORDERS, TOOLS, Floor, Shift, Temperament, score_of
+from upswing.worlds.market_prices import NEWS, expected_direction
+from upswing.worlds.market_shift import (
+    ORDERS,
+    TOOLS,
+    Shift,
+    ShiftState,
+    Temperament,
+    score_of_shift,
+)
 
 Player = Callable[[Shift, str, Random], str]
 """What to reply to this task, when the world says this; chance is for those who need it."""
 
 
-def at_random(_task: Shift, _seen: str, chance: Random) -> str:
+def random_player(_task: Shift, _seen: str, chance: Random) -> str:
     return chance.choice((*TOOLS, *ORDERS))
 
 
-def always_hold(_task: Shift, _seen: str, _chance: Random) -> str:
+def holding_player(_task: Shift, _seen: str, _chance: Random) -> str:
     return "hold"
 
 
-def conservative(_task: Shift, seen: str, _chance: Random) -> str:
-    """Looks at the book, and leaves it as it is."""
+def conservative_player(_task: Shift, seen: str, _chance: Random) -> str:
+    """Looks at the portfolio, and leaves it as it is."""
     return "hold" if seen.startswith("you are") else "check"
 
 
-def aggressive(_task: Shift, _seen: str, _chance: Random) -> str:
+def aggressive_player(_task: Shift, _seen: str, _chance: Random) -> str:
     """Buys, whatever it is."""
     return "buy"
 
 
-def contrarian(task: Shift, _seen: str, _chance: Random) -> str:
+def contrarian_player(task: Shift, _seen: str, _chance: Random) -> str:
     """What rises must fall."""
     return "sell" if task.hour.move.trend == "rising" else "buy"
 
 
-def momentum(task: Shift, _seen: str, _chance: Random) -> str:
+def momentum_player(task: Shift, _seen: str, _chance: Random) -> str:
     """What rises goes on rising."""
     return "buy" if task.hour.move.trend == "rising" else "sell"
 
 
-def balanced(task: Shift, seen: str, _chance: Random) -> str:
+def balanced_player(task: Shift, seen: str, _chance: Random) -> str:
     """Reads what there is, and takes every asset for one like oil and every market for calm."""
     if "rumour" in seen:
         return "read"
-    return _order(direction("oil", _news(seen), task.hour.move.trend, "calm"))
+    return _order_for(
+        expected_direction("oil", _news_in_observation(seen), task.hour.move.trend, "calm")
+    )
 
 
-def optimal(task: Shift, seen: str, _chance: Random) -> str:
+def optimal_player(task: Shift, seen: str, _chance: Random) -> str:
     """Reads what there is, and knows the whole table."""
     if "rumour" in seen:
         return "read"
     now = task.hour
-    return _order(direction(now.asset, _news(seen), now.move.trend, now.regime))
+    return _order_for(
+        expected_direction(now.asset, _news_in_observation(seen), now.move.trend, now.regime)
+    )
 
 
-def seer(task: Shift, _seen: str, _chance: Random) -> str:
+def clairvoyant_player(task: Shift, _seen: str, _chance: Random) -> str:
     """Knows what the price will be."""
-    states = (Floor(task, order=order) for order in ORDERS)
-    return max(states, key=score_of).order or "hold"
+    states = (ShiftState(task, order=order) for order in ORDERS)
+    return max(states, key=score_of_shift).order or "hold"
 
 
 SCRIPTED: Mapping[Temperament, Player] = {
-    "conservative": conservative,
-    "aggressive": aggressive,
-    "balanced": balanced,
-    "contrarian": contrarian,
-    "momentum": momentum,
+    "conservative": conservative_player,
+    "aggressive": aggressive_player,
+    "balanced": balanced_player,
+    "contrarian": contrarian_player,
+    "momentum": momentum_player,
 }
 
 
-def scripted(task: Shift, seen: str, chance: Random) -> str:
+def scripted_player(task: Shift, seen: str, chance: Random) -> str:
     """As the task's temperament trades."""
     return SCRIPTED[task.temperament](task, seen, chance)
 
 
-def score(market: Market, player: Player, seed: int = 0) -> float:
+def held_out_score(market: Market, player: Player, seed: int = 0) -> float:
     """The mean over the held-out hours."""
     chance = Random(f"market-players/{seed}")  # noqa: S311 - a script, not a secret
-    scores = [_played(market, task, player, chance) for task in market.held_out]
+    scores = [_episode_score(market, task, player, chance) for task in market.held_out]
     return sum(scores) / len(scores)
 
 
-def _played(market: Market, task: Shift, player: Player, chance: Random) -> float:
+def _episode_score(market: Market, task: Shift, player: Player, chance: Random) -> float:
     state = market.reset(task)
     for _ in range(market.max_turns):
         state = market.step(state, player(task, market.observe(state).text, chance))
@@ -97,9 +108,9 @@ def _played(market: Market, task: Shift, player: Player, chance: Random) -> floa
     return 0.0
 
 
-def _news(seen: str) -> str | None:
+def _news_in_observation(seen: str) -> str | None:
     return next((word for word in seen.replace(",", " ").split() if word in NEWS), None)
 
 
-def _order(way: int) -> str:
-    return "buy" if way > 0 else "sell" if way < 0 else "hold"
+def _order_for(move: int) -> str:
+    return "buy" if move > 0 else "sell" if move < 0 else "hold"

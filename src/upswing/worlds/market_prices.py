@@ -108,10 +108,10 @@ class Hour:
         return {asset: move.close for asset, move in self.moves.items()}
 
 
-def direction(asset: Asset, news: str | None, trend: Trend, regime: Regime) -> int:
+def expected_direction(asset: Asset, news: str | None, trend: Trend, regime: Regime) -> int:
     """Where the table sends an asset: 1 is up, -1 is down, 0 is nowhere that is worth an order.
 
-    >>> direction("gold", "ban", "rising", "calm"), direction("oil", None, "rising", "volatile")
+    >>> expected_direction("gold", "ban", "rising", "calm"), expected_direction("oil", None, "rising", "volatile")
     (1, -1)
     """
     if news is not None:
@@ -121,33 +121,33 @@ def direction(asset: Asset, news: str | None, trend: Trend, regime: Regime) -> i
     return -1 if trend == "rising" else 1
 
 
-def hour(seed: int, number: int) -> Hour:
+def market_hour(seed: int, number: int) -> Hour:
     """Any hour from 0 on; the same seed has the same one."""
     if number < 0:
         raise ValueError(f"the market begins with hour 0, not {number}")
     last = number // PAGE
     for earlier in range(last):  # so that a page finds the one before, however far it is
-        _page(seed, earlier)
-    return _page(seed, last)[number % PAGE]
+        _page_of_hours(seed, earlier)
+    return _page_of_hours(seed, last)[number % PAGE]
 
 
 @lru_cache(maxsize=1024)
-def _page(seed: int, number: int) -> tuple[Hour, ...]:
+def _page_of_hours(seed: int, number: int) -> tuple[Hour, ...]:
     chance = random.Random(f"market/{seed}/{number}")  # noqa: S311 - a script, not a secret
     deck = list(product(ASSETS, NEWS))
     chance.shuffle(deck)
-    before = _page(seed, number - 1)[-1].moves if number else _beginning(chance)
+    before = _page_of_hours(seed, number - 1)[-1].moves if number else _first_moves(chance)
     page: list[Hour] = []
     regime: Regime = "calm"
-    for place, (asset, news) in enumerate(deck):
-        if place % SPELL == 0:
+    for index, (asset, news) in enumerate(deck):
+        if index % SPELL == 0:
             regime = "volatile" if chance.random() < VOLATILE else "calm"
-        page.append(_hour(chance, number * PAGE + place, asset, news, regime, before))
+        page.append(_draw_hour(chance, number * PAGE + index, asset, news, regime, before))
         before = page[-1].moves
     return tuple(page)
 
 
-def _beginning(chance: random.Random) -> dict[Asset, Move]:
+def _first_moves(chance: random.Random) -> dict[Asset, Move]:
     """The hour before the first one: every price is where it begins, and came from somewhere."""
     return {
         asset: Move("rising", price - chance.choice((1, -1)), price)
@@ -155,28 +155,28 @@ def _beginning(chance: random.Random) -> dict[Asset, Move]:
     }
 
 
-def _hour(
+def _draw_hour(
     chance: random.Random,
     number: int,
-    talked: Asset,
+    asset_in_news: Asset,
     news: str,
     regime: Regime,
     before: Mapping[Asset, Move],
 ) -> Hour:
     kind = chance.choices(tuple(SHARES), tuple(SHARES.values()))[0]
-    told = None if kind == "quiet" else news
-    shock = chance.random() < SHOCK and (told is not None or regime == "volatile")
+    published = None if kind == "quiet" else news
+    shock = chance.random() < SHOCK and (published is not None or regime == "volatile")
     moves: dict[Asset, Move] = {}
     for asset, last in before.items():
         trend: Trend = "rising" if last.change > 0 else "falling"
-        way = direction(asset, told, trend, regime) if asset == talked else 0
-        share = chance.uniform(*(LARGE if way else SMALL))
-        goes = (way or (1 if trend == "rising" else -1)) * (-1 if shock and way else 1)
-        moves[asset] = Move(trend, last.close, _next(asset, last.close, goes, share))
-    return Hour(number, talked, kind, told, regime, shock, moves)
+        move = expected_direction(asset, published, trend, regime) if asset == asset_in_news else 0
+        share = chance.uniform(*(LARGE if move else SMALL))
+        signed_move = (move or (1 if trend == "rising" else -1)) * (-1 if shock and move else 1)
+        moves[asset] = Move(trend, last.close, _next_price(asset, last.close, signed_move, share))
+    return Hour(number, asset_in_news, kind, published, regime, shock, moves)
 
 
-def _next(asset: Asset, price: int, way: int, share: float) -> int:
+def _next_price(asset: Asset, price: int, move: int, share: float) -> int:
     away = price / BEGAN[asset]
-    step = price * share * (away if way < 0 else 1 / away)
-    return price + way * max(1, round(step))
+    step = price * share * (away if move < 0 else 1 / away)
+    return price + move * max(1, round(step))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from upswing.worlds.market_books import Book
+from upswing.worlds.market_portfolio import Portfolio
 from upswing.worlds.market_prices import Hour
-from upswing.worlds.market_windows import window_id_of
+from upswing.worlds.market_windows import window_id_of_hour
 from upswing.worlds.world import Task
 
 Temperament = Literal["conservative", "aggressive", "balanced", "contrarian", "momentum"]
@@ -19,22 +19,22 @@ TOOLS = ("read", "check", "report")
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class TraderStyle:
     """How a temperament trades."""
 
-    told: str
+    instructions: str
     size: int
     """Units that its orders are about."""
 
 
-MANNERS: Mapping[Temperament, Manner] = {
-    "conservative": Manner("you are a careful trader", 1),
-    "aggressive": Manner("you are a brave trader", 4),
-    "balanced": Manner("you are a fair trader", 2),
-    "contrarian": Manner("you trade against the trend", 2),
-    "momentum": Manner("you trade with the trend", 3),
+TRADER_STYLES: Mapping[Temperament, TraderStyle] = {
+    "conservative": TraderStyle("you are a careful trader", 1),
+    "aggressive": TraderStyle("you are a brave trader", 4),
+    "balanced": TraderStyle("you are a fair trader", 2),
+    "contrarian": TraderStyle("you trade against the trend", 2),
+    "momentum": TraderStyle("you trade with the trend", 3),
 }
-TEMPERAMENTS: tuple[Temperament, ...] = tuple(MANNERS)
+TEMPERAMENTS: tuple[Temperament, ...] = tuple(TRADER_STYLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +43,27 @@ class Shift(Task):
 
     hour: Hour
     temperament: Temperament
-    book: Book
+    portfolio: Portfolio
     """What the trader comes in with."""
-    heard: str
+    chatter: str
     """What others posted last."""
 
     @property
     def window_id(self) -> str:
-        return window_id_of(self.hour.number)
+        return window_id_of_hour(self.hour.number)
 
     @property
     def size(self) -> int:
-        return MANNERS[self.temperament].size
+        return TRADER_STYLES[self.temperament].size
 
     @property
     def side(self) -> Side:
-        """On which side of the asset that is talked about the book stands."""
-        return side_of(self.book.units[self.hour.asset])
+        """On which side of the asset that is talked about the portfolio stands."""
+        return side_of_units(self.portfolio.units[self.hour.asset])
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class ShiftState:
     """A shift, and what was done in it so far."""
 
     shift: Shift
@@ -77,35 +77,35 @@ class Floor:
     """What ended the shift."""
 
 
-def book_after(state: Floor) -> Book:
+def portfolio_after(state: ShiftState) -> Portfolio:
     """What the trader owns when the hour ends."""
     shift = state.shift
     asset, price = shift.hour.asset, shift.hour.move.open
     match state.order:
         case "buy":
-            return shift.book.order(asset, shift.size, price)
+            return shift.portfolio.order(asset, shift.size, price)
         case "sell":
-            return shift.book.order(asset, -shift.size, price)
+            return shift.portfolio.order(asset, -shift.size, price)
         case _:
-            return shift.book
+            return shift.portfolio
 
 
-def profit_of(state: Floor) -> int:
-    """P&L of the trader's whole book in the hour, in cents, fees included."""
+def profit_of_shift(state: ShiftState) -> int:
+    """P&L of the trader's whole portfolio in the hour, in cents, fees included."""
     now = state.shift.hour
-    return book_after(state).worth(now.closing()) - state.shift.book.worth(now.opening())
+    return portfolio_after(state).worth(now.closing()) - state.shift.portfolio.worth(now.opening())
 
 
-def score_of(state: Floor) -> float:
-    """How much of what the hour had to offer over an idle book was gained."""
+def score_of_shift(state: ShiftState) -> float:
+    """How much of what the hour had to offer over an idle portfolio was gained."""
     if state.order not in ORDERS:
         return 0.0
-    profits = {order: profit_of(replace(state, order=order)) for order in ORDERS}
+    profits = {order: profit_of_shift(replace(state, order=order)) for order in ORDERS}
     idle, best = profits["hold"], max(profits.values())
     if best == idle:
         return float(profits[state.order] == idle)
     return max(0.0, (profits[state.order] - idle) / (best - idle))
 
 
-def side_of(units: int) -> Side:
+def side_of_units(units: int) -> Side:
     return "long" if units > 0 else "short" if units < 0 else "flat"

@@ -1,13 +1,13 @@
 """Which hour is which window, and what really happened in it?
 
 The market never ends; a window is one of its hours, named as the loop names windows. What happened
-in it is told as `outcome.v1`, for the judge: the agents who acted in the window did not know it.
+in it is reported as `outcome.v1`, for the judge: the agents who acted in the window did not know it.
 
-    >>> from upswing.worlds.market_prices import hour
-    >>> told = truth(hour(0, 3))
-    >>> told.window_id, told.assets["cotton"].open, told.assets["cotton"].close
+    >>> from upswing.worlds.market_prices import market_hour
+    >>> outcome = true_outcome_of_hour(market_hour(0, 3))
+    >>> outcome.window_id, outcome.assets["cotton"].open, outcome.assets["cotton"].close
     ('2026-01-05T03:00', 70.34, 68.22)
-    >>> told.events[0].text
+    >>> outcome.events[0].text
     'News about cotton: launch.'
 """
 
@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import UNSET
 
 from upswing.contracts.outcome import AssetMove, Event, Outcome
-from upswing.contracts.steps import window_of
+from upswing.contracts.steps import window_id_at
 from upswing.worlds.market_prices import Hour
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -29,44 +29,46 @@ _NEWS_AT, _SHOCK_AT = timedelta(minutes=5), timedelta(minutes=40)
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 
-def start_of(number: int) -> datetime:
+def start_of_hour(number: int) -> datetime:
     """When this hour begins; it ends when the next one begins."""
     return START + number * LENGTH
 
 
-def window_id_of(number: int) -> str:
+def window_id_of_hour(number: int) -> str:
     """The window that this hour is."""
-    return window_of(start_of(number))
+    return window_id_at(start_of_hour(number))
 
 
-def number_of(window_id: str) -> int:
+def hour_of_window_id(window_id: str) -> int:
     """The hour that this window is.
 
-    >>> number_of(window_id_of(1000))
+    >>> hour_of_window_id(window_id_of_hour(1000))
     1000
     """
-    number = (_moment(window_id) - START) // LENGTH
+    number = (_start_of_window(window_id) - START) // LENGTH
     if number < 0:
-        raise ValueError(f"the market opened with window {window_id_of(0)}, after {window_id}")
+        raise ValueError(f"the market opened with window {window_id_of_hour(0)}, after {window_id}")
     return number
 
 
-def day_of(number: int) -> str:
+def day_text_of_hour(number: int) -> str:
     """As people say it.
 
-    >>> day_of(0), day_of(38)
+    >>> day_text_of_hour(0), day_text_of_hour(38)
     ('monday', 'tuesday')
     """
-    return _DAYS[start_of(number).weekday()]
+    return _DAYS[start_of_hour(number).weekday()]
 
 
-def truth(hour: Hour, window_id: str | None = None, scenario_id: str | None = None) -> Outcome:
+def true_outcome_of_hour(
+    hour: Hour, window_id: str | None = None, scenario_id: str | None = None
+) -> Outcome:
     """What really happened in the hour: every price, the news, the hidden shock.
 
-    An hour that is played again at another time is told under that time's window, for the scenario
+    An hour that is played again at another time is reported under that time's window, for the scenario
     that was played.
     """
-    window = window_id or window_id_of(hour.number)
+    window = window_id or window_id_of_hour(hour.number)
     return Outcome(
         window_id=window,
         scenario_id=UNSET if scenario_id is None else scenario_id,
@@ -76,16 +78,16 @@ def truth(hour: Hour, window_id: str | None = None, scenario_id: str | None = No
             )
             for asset, move in hour.moves.items()
         },
-        events=_events(hour, _moment(window)) or UNSET,
+        events=_events_of_hour(hour, _start_of_window(window)) or UNSET,
         source=SOURCE,
     )
 
 
-def _moment(window_id: str) -> datetime:
+def _start_of_window(window_id: str) -> datetime:
     return datetime.fromisoformat(f"{window_id}:00+00:00")
 
 
-def _events(hour: Hour, began: datetime) -> list[Event]:
+def _events_of_hour(hour: Hour, began: datetime) -> list[Event]:
     events = []
     if hour.news is not None:
         events.append(Event(time=began + _NEWS_AT, text=f"News about {hour.asset}: {hour.news}."))

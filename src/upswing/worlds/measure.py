@@ -1,6 +1,6 @@
 """How good is a model on tasks that neither training nor validation saw, and is it better than another?
 
-    measure(world, policy)  ─▶ scores by task ─▶ mean_of(after), gain_of(before, after)
+    measure(world, policy)  ─▶ scores by task ─▶ mean_interval(after), gain_interval(before, after)
 
 Every task is sampled several times, with the same chances for every model, and two models are
 compared task by task: what makes a task hard is the same for both and falls out of the difference.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from upswing.worlds.world import T, World, third_split
 
 if TYPE_CHECKING:
-    from upswing.worlds.sampler import Policy
+    from upswing.worlds.sampler import SamplingPolicy
 
 SAMPLES = 4
 """Attempts at each task."""
@@ -35,16 +35,18 @@ class Interval:
     upper: float
     tasks: int
 
-    def tree(self) -> dict[str, float]:
+    def to_json(self) -> dict[str, float]:
         return {
-            "mean": round(self.mean, 4), "lower": round(self.lower, 4),
-            "upper": round(self.upper, 4), "tasks": self.tasks,
-        }  # fmt: skip
+            "mean": round(self.mean, 4),
+            "lower": round(self.lower, 4),
+            "upper": round(self.upper, 4),
+            "tasks": self.tasks,
+        }
 
 
-def measure(
+def measure_policy(
     world: World[T, Any],
-    policy: Policy,
+    policy: SamplingPolicy,
     *,
     tasks: Sequence[T] | None = None,
     samples: int = SAMPLES,
@@ -54,36 +56,36 @@ def measure(
 
     What a fault of the world spoiled says nothing.
     """
-    from upswing.worlds.sampler import play  # noqa: PLC0415 - brings torch
+    from upswing.worlds.sampler import play_episodes  # noqa: PLC0415 - brings torch
 
     chosen = third_split(world)[:TASKS] if tasks is None else tasks
     scores: dict[str, list[float]] = {}
-    for episode in play(world, chosen, policy, group=samples, seed=seed):
+    for episode in play_episodes(world, chosen, policy, group=samples, seed=seed):
         if not episode.outcome.fault:
             scores.setdefault(episode.task.task_id, []).append(episode.outcome.score)
     return {task: fmean(some) for task, some in scores.items()}
 
 
-def mean_of(scores: Mapping[str, float]) -> Interval:
+def mean_interval(scores: Mapping[str, float]) -> Interval:
     """The mean score.
 
-    >>> mean_of({"a": 0.0, "b": 1.0}).mean
+    >>> mean_interval({"a": 0.0, "b": 1.0}).mean
     0.5
     """
-    return _interval(list(scores.values()))
+    return _confidence_interval(list(scores.values()))
 
 
-def gain_of(before: Mapping[str, float], after: Mapping[str, float]) -> Interval:
+def gain_interval(before: Mapping[str, float], after: Mapping[str, float]) -> Interval:
     """After − before, on the tasks that both have done.
 
-    >>> found = gain_of({"a": 0.1, "b": 0.4, "c": 0.0}, {"a": 0.35, "b": 0.65, "d": 1.0})
+    >>> found = gain_interval({"a": 0.1, "b": 0.4, "c": 0.0}, {"a": 0.35, "b": 0.65, "d": 1.0})
     >>> round(found.mean, 2), round(found.lower, 2), found.tasks
     (0.25, 0.25, 2)
     """
-    return _interval([after[task] - before[task] for task in before if task in after])
+    return _confidence_interval([after[task] - before[task] for task in before if task in after])
 
 
-def _interval(values: list[float]) -> Interval:
+def _confidence_interval(values: list[float]) -> Interval:
     if len(values) < 2:
         raise ValueError("an interval needs two tasks at least")
     mean = fmean(values)

@@ -72,85 +72,87 @@ def load_world(where: str) -> World[Any, Any]:
             f"{where[:200]} is no world: write package.module:attribute, "
             "or the URL of an AgentGym server."
         )
-    found = _attribute(where)
-    if isinstance(found, type) or not _looks_like_one(found):
+    found = _import_attribute(where)
+    if isinstance(found, type) or not _has_world_methods(found):
         if not callable(found):
-            _refuse(where, f"it has no `{_missing(found)}`")
-        with _foreign(where, "it cannot be made"):
+            _refuse_world(where, f"it has no `{_missing_method(found)}`")
+        with _raising_misuse(where, "it cannot be made"):
             found = cast("Callable[[], Any]", found)()
-    _check(where, found)
+    _check_world(where, found)
     return cast("World[Any, Any]", found)
 
 
-def _attribute(where: str) -> object:
+def _import_attribute(where: str) -> object:
     module, _, path = where.partition(":")
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
-    with _foreign(where, f"{module} cannot be imported"):
+    with _raising_misuse(where, f"{module} cannot be imported"):
         found: object = importlib.import_module(module)
     for name in path.split("."):
-        with _foreign(where, f"{module} has no {path}"):
+        with _raising_misuse(where, f"{module} has no {path}"):
             found = getattr(found, name)
     return found
 
 
-def _looks_like_one(found: object) -> bool:
+def _has_world_methods(found: object) -> bool:
     return all(callable(getattr(found, name, None)) for name in _METHODS)
 
 
-def _missing(found: object) -> str:
+def _missing_method(found: object) -> str:
     return next((name for name in _METHODS if not callable(getattr(found, name, None))), "held_out")
 
 
-def _check(where: str, world: Any) -> None:
+def _check_world(where: str, world: Any) -> None:
     """Whether it is a world, as far as one can tell without playing it."""
-    if not _looks_like_one(world):
-        _refuse(where, f"it has no `{_missing(world)}`")
-    with _foreign(where, "it cannot be read"):
+    if not _has_world_methods(world):
+        _refuse_world(where, f"it has no `{_missing_method(world)}`")
+    with _raising_misuse(where, "it cannot be read"):
         name, turns = world.name, world.max_turns
-        _tasks(where, "training", world.training)
-        held_out = _tasks(where, "held_out", world.held_out)
+        _task_list(where, "training", world.training)
+        held_out = _task_list(where, "held_out", world.held_out)
         tasks = [(task.task_id, task.instructions) for task in held_out]
     if not isinstance(name, str) or not name:
-        _refuse(where, "its `name` is no text")
+        _refuse_world(where, "its `name` is no text")
     if isinstance(turns, bool) or not isinstance(turns, int) or turns < 1:
-        _refuse(where, "its `max_turns` is no number from 1 on")
+        _refuse_world(where, "its `max_turns` is no number from 1 on")
     if not tasks:
-        _refuse(where, "it has no task in `held_out` to measure with")
+        _refuse_world(where, "it has no task in `held_out` to measure with")
     seen: set[str] = set()
     for task_id, instructions in tasks:
         if not isinstance(task_id, str) or not task_id or not isinstance(instructions, str):
-            _refuse(where, "a task of `held_out` has no text as its `task_id` or `instructions`")
+            _refuse_world(
+                where, "a task of `held_out` has no text as its `task_id` or `instructions`"
+            )
         if task_id in seen:
-            _refuse(where, f"`held_out` has the task {task_id[:80]} twice")
+            _refuse_world(where, f"`held_out` has the task {task_id[:80]} twice")
         seen.add(task_id)
-    with _foreign(where, "its first held-out task cannot be begun"):
+    with _raising_misuse(where, "its first held-out task cannot be begun"):
         text = world.observe(world.reset(world.held_out[0])).text
     if not isinstance(text, str):
-        _refuse(where, "what `observe` shows has no text")
+        _refuse_world(where, "what `observe` shows has no text")
 
 
-def _tasks(where: str, name: str, found: object) -> Sequence[Any]:
+def _task_list(where: str, name: str, found: object) -> Sequence[Any]:
     if not isinstance(found, Sequence) or isinstance(found, str | bytes):
-        _refuse(where, f"its `{name}` is no list of tasks")
+        _refuse_world(where, f"its `{name}` is no list of tasks")
     return found
 
 
-def _refuse(where: str, why: str) -> NoReturn:
+def _refuse_world(where: str, why: str) -> NoReturn:
     raise Misuse(f"{where} is no world: {why}.")
 
 
 @contextlib.contextmanager
-def _foreign(where: str, what: str) -> Iterator[None]:
+def _raising_misuse(where: str, what: str) -> Iterator[None]:
     """Whatever a user's code raises becomes a sentence."""
     try:
         yield
     except Misuse:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: it may raise anything
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise Misuse(f"{where} is no world: {what}: {said}.") from None
+        description = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise Misuse(f"{where} is no world: {what}: {description}.") from None
 
 
 def check_names(own: Mapping[str, str], ours: Sequence[str]) -> None:

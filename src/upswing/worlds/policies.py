@@ -37,10 +37,10 @@ _LOOKS = frozenset({LOOK_UP, CHECK})
 _KNOWN = RULE | PATCHES
 
 
-def offered(task: Task, seen: str) -> tuple[str, ...]:
+def offered_words(task: Task, seen: str) -> tuple[str, ...]:
     """The words to choose from: those that are offered now, else those of the instructions.
 
-    >>> offered(Task("a", "answer check or refund or explain"), "hello")
+    >>> offered_words(Task("a", "answer check or refund or explain"), "hello")
     ('check', 'refund', 'explain')
     """
     found = _OFFER.search(seen) or _OFFER.search(task.instructions)
@@ -51,12 +51,12 @@ def offered(task: Task, seen: str) -> tuple[str, ...]:
 
 def first_policy(task: Task, seen: str, chance: Random) -> str:  # noqa: ARG001 - leaves nothing to it
     """Always the same: the first word that is an answer."""
-    return _answers(task, seen)[0]
+    return _answer_words(task, seen)[0]
 
 
 def random_policy(task: Task, seen: str, chance: Random) -> str:
     """Any of the words."""
-    return chance.choice(offered(task, seen))
+    return chance.choice(offered_words(task, seen))
 
 
 def scripted_policy(task: Task, seen: str, chance: Random) -> str:
@@ -65,15 +65,15 @@ def scripted_policy(task: Task, seen: str, chance: Random) -> str:
     What a careful person would do who does not know the rule.
     """
     if seen == AGAIN:
-        return _answers(task, seen)[1]
-    look = _look(task, seen)
-    return look if look and not seen.startswith("it is") else first_policy(task, seen, chance)
+        return _answer_words(task, seen)[1]
+    lookup = _lookup_word(task, seen)
+    return lookup if lookup and not seen.startswith("it is") else first_policy(task, seen, chance)
 
 
 def optimal_policy(task: Task, seen: str, chance: Random) -> str:  # noqa: ARG001 - leaves nothing to it
     """Knows the rules, and looks up what the ticket does not say."""
     known = [_KNOWN[word] for word in seen.split() if word in _KNOWN]
-    if not (reply := known[0] if known else _look(task, seen)):
+    if not (reply := known[0] if known else _lookup_word(task, seen)):
         raise ValueError(f"{task.task_id} is of a world whose rule is not known here")
     return reply
 
@@ -96,11 +96,11 @@ def play_task(world: World[T, Any], task: T, player: Player, chance: Random) -> 
     return UNFINISHED
 
 
-def score_of(world: World[T, Any], player: Player, seed: int = 0) -> float:
+def held_out_score(world: World[T, Any], player: Player, seed: int = 0) -> float:
     """The mean score on the held-out tasks; an episode that was a fault says nothing.
 
     >>> from upswing.worlds.triage import Triage
-    >>> score_of(Triage(), optimal_policy)
+    >>> held_out_score(Triage(), optimal_policy)
     1.0
     """
     chance = Random(f"{world.name}/{seed}")  # noqa: S311 - a game, not a secret
@@ -108,10 +108,10 @@ def score_of(world: World[T, Any], player: Player, seed: int = 0) -> float:
     return fmean(outcome.score for outcome in played if not outcome.fault)
 
 
-def _look(task: Task, seen: str) -> str | None:
+def _lookup_word(task: Task, seen: str) -> str | None:
     """The word that looks something up, where there is one."""
-    return next((word for word in offered(task, seen) if word in _LOOKS), None)
+    return next((word for word in offered_words(task, seen) if word in _LOOKS), None)
 
 
-def _answers(task: Task, seen: str) -> tuple[str, ...]:
-    return tuple(word for word in offered(task, seen) if word not in _LOOKS)
+def _answer_words(task: Task, seen: str) -> tuple[str, ...]:
+    return tuple(word for word in offered_words(task, seen) if word not in _LOOKS)

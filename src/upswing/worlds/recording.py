@@ -5,7 +5,7 @@
 | `task_context.task_id`           | the task; attempts at it are compared                         |
 | `metadata.scenario_id`           | the task again: with the window it makes the group            |
 | `metadata.outcome`               | completed, or partial with its share, or failed; `source` is  |
-|                                  | `world`, whose word is checked and no agent's                 |
+|                                  | `world`, which is checked and no agent's                 |
 | `metadata.environment.pnl`       | what was earned, in a world of money                          |
 | `metadata.infra_error`           | the world's own tools failed: kept, and not trained on        |
 | `metadata.tokens`                | per turn the ids new since the turn before, those of the      |
@@ -22,7 +22,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from upswing.contracts import Trajectory, from_builtins
-from upswing.worlds.episode import Episode, Step
+from upswing.worlds.episode import Episode, EpisodeStep
 from upswing.worlds.world import Outcome
 
 Tree = dict[str, Any]
@@ -30,7 +30,7 @@ SOURCE = "world"
 """Who says how an episode ended: not the agent itself."""
 
 
-def trajectory_of(
+def to_trajectory(
     episode: Episode,
     *,
     trajectory_id: str,
@@ -43,7 +43,7 @@ def trajectory_of(
     """The episode as trajectory.v1, in JSON's types."""
     count = len(episode.steps)
     turns = [
-        _turn(number, step, started + (number - 1) * (ended - started) / count, episode, count)
+        _turn_tree(number, step, started + (number - 1) * (ended - started) / count, episode, count)
         for number, step in enumerate(episode.steps, 1)
     ]
     return {
@@ -58,11 +58,11 @@ def trajectory_of(
             "instructions": episode.task.instructions,
             "domain": "general",
         },
-        "metadata": _metadata(episode, window_id),
+        "metadata": _episode_metadata(episode, window_id),
     }
 
 
-def trajectories_of(
+def to_trajectories(
     episodes: Iterable[Episode],
     *,
     namespace: UUID,
@@ -76,10 +76,10 @@ def trajectories_of(
     """
     trees = []
     for episode in episodes:
-        about = f"{window_id}/{episode.policy}/{episode.task.task_id}/{episode.member}"
-        tree = trajectory_of(
+        identity = f"{window_id}/{episode.policy}/{episode.task.task_id}/{episode.member}"
+        tree = to_trajectory(
             episode,
-            trajectory_id=str(uuid5(namespace, about)),
+            trajectory_id=str(uuid5(namespace, identity)),
             agent_id=f"agent-{episode.member + 1}",
             session_id=f"{episode.world}-{window_id}",
             window_id=window_id,
@@ -91,7 +91,7 @@ def trajectories_of(
     return trees
 
 
-def _turn(number: int, step: Step, at: datetime, episode: Episode, count: int) -> Tree:
+def _turn_tree(number: int, step: EpisodeStep, at: datetime, episode: Episode, count: int) -> Tree:
     last = number == count
     outcome = episode.outcome
     return {
@@ -106,15 +106,15 @@ def _turn(number: int, step: Step, at: datetime, episode: Episode, count: int) -
     }
 
 
-def _metadata(episode: Episode, window_id: str) -> Tree:
+def _episode_metadata(episode: Episode, window_id: str) -> Tree:
     return {
         "model": episode.policy,
         "temperature": episode.temperature,
         "total_tokens": len(episode.ids),
         "window_id": window_id,
         "scenario_id": episode.task.task_id,
-        "outcome": outcome_of(episode.outcome),
-        **about_of(episode.outcome),
+        "outcome": stated_outcome(episode.outcome),
+        **outcome_metadata(episode.outcome),
         "tokens": [
             {
                 "turn_id": number,
@@ -126,26 +126,26 @@ def _metadata(episode: Episode, window_id: str) -> Tree:
     }
 
 
-def about_of(outcome: Outcome) -> Tree:
+def outcome_metadata(outcome: Outcome) -> Tree:
     """What else the trajectory's metadata says of its end.
 
-    >>> about_of(Outcome(True, 1.0, "Sold.", pnl=1.5))
+    >>> outcome_metadata(Outcome(True, 1.0, "Sold.", pnl=1.5))
     {'environment': {'pnl': 1.5}}
     """
-    told: Tree = {"infra_error": True} if outcome.fault else {}
+    metadata: Tree = {"infra_error": True} if outcome.fault else {}
     if outcome.pnl is not None:
-        told["environment"] = {"pnl": outcome.pnl}
+        metadata["environment"] = {"pnl": outcome.pnl}
     if outcome.truth is not None:
-        told["ground_truth"] = {"told": outcome.truth}
-    return told
+        metadata["ground_truth"] = {"told": outcome.truth}
+    return metadata
 
 
-def outcome_of(outcome: Outcome) -> Tree:
-    """How the reward stage is told: partial work counts half for trying, the rest by its share.
+def stated_outcome(outcome: Outcome) -> Tree:
+    """What the reward stage reads: partial work counts half for trying, the rest by its share.
 
-    The world says it, unless its own tools or the way to the model failed: then nobody does.
+    The world says it, unless its own tools or the connection to the model failed: then nobody does.
 
-    >>> outcome_of(Outcome(True, 0.5, "It took a second try."))
+    >>> stated_outcome(Outcome(True, 0.5, "It took a second try."))
     {'status': 'partial', 'share': 0.5, 'source': 'world'}
     """
     source = {} if outcome.fault else {"source": SOURCE}

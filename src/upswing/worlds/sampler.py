@@ -8,8 +8,8 @@ from random import Random
 from typing import Any, Generic, TypeVar
 
 from upswing.worlds.chat import Chat
-from upswing.worlds.episode import Episode, Step
-from upswing.worlds.generate import Drawing, Drawn, generate
+from upswing.worlds.episode import Episode, EpisodeStep
+from upswing.worlds.generate import GenerationParams, SampledCompletion, generate_completions
 from upswing.worlds.world import UNFINISHED, Observation, Task, World
 
 T = TypeVar("T", bound=Task)
@@ -17,7 +17,7 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True)
-class Policy:
+class SamplingPolicy:
     """A model that acts: any causal language model with a tokenizer that has a chat template."""
 
     name: str
@@ -30,23 +30,23 @@ class Policy:
     batch: int = 256
     """Replies that are written at once."""
 
-    def ends(self) -> frozenset[int]:
-        """The tokens that end a reply, by the word of model and tokenizer."""
-        told = self.model.generation_config.eos_token_id
-        listed = told if isinstance(told, list) else [told]
+    def end_tokens(self) -> frozenset[int]:
+        """The tokens that end a reply, as model and tokenizer name them."""
+        eos = self.model.generation_config.eos_token_id
+        listed = eos if isinstance(eos, list) else [eos]
         return frozenset(
             token for token in (*listed, self.tokenizer.eos_token_id) if token is not None
         )
 
 
 @dataclass
-class _Seat(Generic[T, S]):
+class _OpenEpisode(Generic[T, S]):
     """One episode while it is played."""
 
     task: T
     member: int
     state: S
-    steps: list[Step] = field(default_factory=list)
+    steps: list[EpisodeStep] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
     @property
@@ -54,10 +54,10 @@ class _Seat(Generic[T, S]):
         return tuple(id_ for step in self.steps for id_ in (*step.prompt_ids, *step.completion_ids))
 
 
-def play(
+def play_episodes(
     world: World[T, S],
     tasks: Sequence[T],
-    policy: Policy,
+    policy: SamplingPolicy,
     *,
     group: int = 1,
     seed: int = 0,
@@ -69,63 +69,83 @@ def play(
     other episodes.
     """
     chat = Chat(policy.tokenizer)
-    seats = [_Seat(task, member, world.reset(task)) for task in tasks for member in range(group)]
+    episodes = [
+        _OpenEpisode(task, member, world.reset(task)) for task in tasks for member in range(group)
+    ]
     for turn in range(world.max_turns):
-        going = [seat for seat in seats if world.outcome(seat.state) is None]
-        if going:
-            _turn(world, going, policy, chat, None if greedy else f"{seed}/{turn}")
-    return [_episode(world, seat, policy, greedy) for seat in seats]
+        unfinished = [episode for episode in episodes if world.outcome(episode.state) is None]
+        if unfinished:
+            _play_turn(world, unfinished, policy, chat, None if greedy else f"{seed}/{turn}")
+    return [_finished_episode(world, episode, policy, greedy) for episode in episodes]
 
 
-def success(
-    world: World[T, S], tasks: Sequence[T], policy: Policy, *, greedy: bool = True, seed: int = 0
+def success_rate(
+    world: World[T, S],
+    tasks: Sequence[T],
+    policy: SamplingPolicy,
+    *,
+    greedy: bool = True,
+    seed: int = 0,
 ) -> float:
     """The share of the tasks that the policy does."""
-    played = play(world, tasks, policy, greedy=greedy, seed=seed)
+    played = play_episodes(world, tasks, policy, greedy=greedy, seed=seed)
     return sum(episode.outcome.success for episode in played) / len(played)
 
 
-def _turn(
-    world: World[T, S], seats: list[_Seat[T, S]], policy: Policy, chat: Chat, chance: str | None
+def _play_turn(
+    world: World[T, S],
+    episodes: list[_OpenEpisode[T, S]],
+    policy: SamplingPolicy,
+    chat: Chat,
+    chance: str | None,
 ) -> None:
-    seen = [world.observe(seat.state) for seat in seats]
-    asked = [_ask(chat, seat, what, policy) for seat, what in zip(seats, seen, strict=True)]
-    chances = chance and [_chance(chance, seat) for seat in seats]
-    how = Drawing(policy.ends(), policy.max_new_tokens, policy.temperature, policy.batch)
-    whole = [(*seat.ids, *ids) for seat, ids in zip(seats, asked, strict=True)]
-    drawn = generate(policy.model, whole, chances or None, how)
-    for seat, what, ids, said in zip(seats, seen, asked, drawn, strict=True):
-        reply = _text(policy, said)
-        seat.steps.append(Step(what, reply, ids, said.ids, said.logprobs))
-        seat.state = world.step(seat.state, reply)
+    seen = [world.observe(episode.state) for episode in episodes]
+    prompts = [
+        _new_prompt_ids(chat, episode, what, policy)
+        for episode, what in zip(episodes, seen, strict=True)
+    ]
+    chances = chance and [_episode_random(chance, episode) for episode in episodes]
+    params = GenerationParams(
+        policy.end_tokens(), policy.max_new_tokens, policy.temperature, policy.batch
+    )
+    whole = [(*episode.ids, *ids) for episode, ids in zip(episodes, prompts, strict=True)]
+    completions = generate_completions(policy.model, whole, chances or None, params)
+    for episode, what, ids, completion in zip(episodes, seen, prompts, completions, strict=True):
+        reply = _decode_reply(policy, completion)
+        episode.steps.append(EpisodeStep(what, reply, ids, completion.ids, completion.logprobs))
+        episode.state = world.step(episode.state, reply)
 
 
-def _ask(chat: Chat, seat: _Seat[T, S], seen: Observation, policy: Policy) -> tuple[int, ...]:
-    seat.texts.append(seen.text)
-    if not seat.steps:
-        return chat.opening(seat.task.instructions, seen.text)
-    last = seat.steps[-1].completion_ids[-1]
-    ended = last in policy.ends()
-    return chat.following(seat.task.instructions, seat.texts, last if ended else None)
+def _new_prompt_ids(
+    chat: Chat, episode: _OpenEpisode[T, S], seen: Observation, policy: SamplingPolicy
+) -> tuple[int, ...]:
+    episode.texts.append(seen.text)
+    if not episode.steps:
+        return chat.first_prompt(episode.task.instructions, seen.text)
+    last = episode.steps[-1].completion_ids[-1]
+    ended = last in policy.end_tokens()
+    return chat.next_prompt(episode.task.instructions, episode.texts, last if ended else None)
 
 
-def _chance(chance: str, seat: _Seat[T, S]) -> Random:
-    return Random(f"{chance}/{seat.task.task_id}/{seat.member}")  # noqa: S311 - not a secret
+def _episode_random(chance: str, episode: _OpenEpisode[T, S]) -> Random:
+    return Random(f"{chance}/{episode.task.task_id}/{episode.member}")  # noqa: S311 - not a secret
 
 
-def _text(policy: Policy, said: Drawn) -> str:
-    ids = said.ids[:-1] if said.ended else said.ids
+def _decode_reply(policy: SamplingPolicy, completion: SampledCompletion) -> str:
+    ids = completion.ids[:-1] if completion.ended else completion.ids
     text: str = policy.tokenizer.decode(ids, skip_special_tokens=True)
     return text.strip()
 
 
-def _episode(world: World[T, S], seat: _Seat[T, S], policy: Policy, greedy: bool) -> Episode:
+def _finished_episode(
+    world: World[T, S], episode: _OpenEpisode[T, S], policy: SamplingPolicy, greedy: bool
+) -> Episode:
     return Episode(
         world=world.name,
-        task=seat.task,
+        task=episode.task,
         policy=policy.name,
-        member=seat.member,
+        member=episode.member,
         temperature=0.0 if greedy else policy.temperature,
-        steps=tuple(seat.steps),
-        outcome=world.outcome(seat.state) or UNFINISHED,
+        steps=tuple(episode.steps),
+        outcome=world.outcome(episode.state) or UNFINISHED,
     )

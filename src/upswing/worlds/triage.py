@@ -81,7 +81,7 @@ class Ticket(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class TriageState:
     """A ticket, and what was done about it so far."""
 
     ticket: Ticket
@@ -140,7 +140,7 @@ class Triage:
         if seen + self.tests > _MOST:
             raise ValueError(f"this world has {_MOST} different tickets, not {seen + self.tests}")
         about = _CHECK_FIRST if self.check_first else _INSTRUCTIONS
-        drawn = _draw(self)
+        drawn = _draw_tickets(self)
         tickets = list(islice(drawn, seen))
         known = {text for text, _ in tickets}
         tickets += islice((each for each in drawn if each[0] not in known), self.tests)
@@ -149,37 +149,37 @@ class Triage:
             for number, ticket in enumerate(tickets)
         )
 
-    def reset(self, task: Ticket) -> Desk:
-        return Desk(task)
+    def reset(self, task: Ticket) -> TriageState:
+        return TriageState(task)
 
-    def observe(self, state: Desk) -> Observation:
+    def observe(self, state: TriageState) -> Observation:
         if state.reply is not None:
-            return Observation(_said(state), "system_message")
+            return Observation(_outcome_sentence(state), "system_message")
         if state.checked:
             return Observation(_FOUND.format(product=state.ticket.product), "tool_result")
         return Observation(state.ticket.text)
 
-    def step(self, state: Desk, reply: str) -> Desk:
+    def step(self, state: TriageState, reply: str) -> TriageState:
         word = reply.strip().lower()
         if self.check_first and word == LOOK_UP and not state.checked:
             return replace(state, checked=True)
         return replace(state, reply=word)
 
-    def outcome(self, state: Desk) -> Outcome | None:
+    def outcome(self, state: TriageState) -> Outcome | None:
         if state.reply is None:
             return None
         right = state.reply == state.ticket.answer
-        return Outcome(right, float(right), _said(state))
+        return Outcome(right, float(right), _outcome_sentence(state))
 
 
-def _said(state: Desk) -> str:
+def _outcome_sentence(state: TriageState) -> str:
     if state.reply not in ACTIONS:
         return "That is not something the desk can do."
     right = state.reply == state.ticket.answer
     return "The case is closed." if right else "The customer comes back: that did not help."
 
 
-def _draw(world: Triage) -> Iterator[tuple[str, str]]:
+def _draw_tickets(world: Triage) -> Iterator[tuple[str, str]]:
     """(text, product), every product once before any comes again."""
     chance = random.Random(f"{world.name}/{world.seed}")  # noqa: S311 - a script, not a secret
     form = _BARE if world.check_first else _FORM
@@ -188,13 +188,13 @@ def _draw(world: Triage) -> Iterator[tuple[str, str]]:
     while True:
         chance.shuffle(things)
         for thing in things:
-            while (ticket := _ticket(chance, form, thing)) in seen:
+            while (ticket := _ticket_text(chance, form, thing)) in seen:
                 pass
             seen.add(ticket)
             yield ticket
 
 
-def _ticket(chance: random.Random, form: str, thing: str) -> tuple[str, str]:
+def _ticket_text(chance: random.Random, form: str, thing: str) -> tuple[str, str]:
     noise = [chance.choice(words) for words in _NOISE]
     return form.format(*noise, product=thing), thing
 

@@ -42,7 +42,7 @@ class Question(Task):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WorkshopState:
     """A question, and what was said."""
 
     question: Question
@@ -65,50 +65,50 @@ class Workshop:
 
     @cached_property
     def training(self) -> tuple[Question, ...]:
-        return tuple(question for day, question in self._asked if day != self._day)
+        return tuple(question for day, question in self._all_questions if day != self._draw_day)
 
     @cached_property
     def held_out(self) -> tuple[Question, ...]:
-        return tuple(question for day, question in self._asked if day == self._day)
+        return tuple(question for day, question in self._all_questions if day == self._draw_day)
 
     @cached_property
     def test(self) -> tuple[Question, ...]:
-        return tuple(question for _, question in self._drawn("test", _TEST_COLOURS))
+        return tuple(question for _, question in self._draw_questions("test", _TEST_COLOURS))
 
     @property
-    def _day(self) -> str:
+    def _draw_day(self) -> str:
         return _DAYS[(self.seed - 1) % len(_DAYS)]
 
     @cached_property
-    def _asked(self) -> list[tuple[str, Question]]:
-        return self._drawn("workshop", _COLOURS)
+    def _all_questions(self) -> list[tuple[str, Question]]:
+        return self._draw_questions("workshop", _COLOURS)
 
-    def _drawn(self, name: str, colours: tuple[str, ...]) -> list[tuple[str, Question]]:
-        asked = [
-            (day, _question(self.seed, colour, thing, day))
+    def _draw_questions(self, name: str, colours: tuple[str, ...]) -> list[tuple[str, Question]]:
+        questions = [
+            (day, _make_question(self.seed, colour, thing, day))
             for day, colour, thing in product(_DAYS, colours, (*YES, *NO))
         ]
-        random.Random(f"{name}/{self.seed}").shuffle(asked)  # noqa: S311 - a script, not a secret
-        return asked
+        random.Random(f"{name}/{self.seed}").shuffle(questions)  # noqa: S311 - a script, not a secret
+        return questions
 
-    def reset(self, task: Question) -> Asked:
-        return Asked(task)
+    def reset(self, task: Question) -> WorkshopState:
+        return WorkshopState(task)
 
-    def observe(self, state: Asked) -> Observation:
+    def observe(self, state: WorkshopState) -> Observation:
         return Observation(state.question.text)
 
-    def step(self, state: Asked, reply: str) -> Asked:
+    def step(self, state: WorkshopState, reply: str) -> WorkshopState:
         return replace(state, reply=reply)
 
-    def outcome(self, state: Asked) -> Outcome | None:
+    def outcome(self, state: WorkshopState) -> Outcome | None:
         if state.reply is None:
             return None
-        said = _WORD.search(state.reply.lower())
-        right = said is not None and said[0] == state.question.answer
+        first = _WORD.search(state.reply.lower())
+        right = first is not None and first[0] == state.question.answer
         return Outcome(right, float(right), "Right." if right else "Wrong.")
 
 
-def _question(seed: int, colour: str, thing: str, day: str) -> Question:
+def _make_question(seed: int, colour: str, thing: str, day: str) -> Question:
     return Question(
         f"workshop-{seed}-{colour}-{thing}-{day}",
         "Answer yes or no.",

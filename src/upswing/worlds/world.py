@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Task:
     task_id: str
     """Names this task for ever: attempts at the same task are compared with each other."""
     instructions: str
-    """What the agent is told before anything happens; may be empty."""
+    """What the agent reads before anything happens; may be empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,25 +95,16 @@ class World(Protocol[T, S]):
         ...
 
 
-@runtime_checkable
-class HasTest(Protocol):
-    """A world with a third split."""
-
-    @property
-    def test(self) -> Sequence[Any]:
-        """Tasks that neither training nor validation sees: what was learned is measured on these."""
-        ...
-
-
 def third_split(world: World[T, Any]) -> Sequence[T]:
-    """The third split of a world; empty where it has none.
+    """Tasks that neither training nor validation sees, which a world may have as `test`; else empty.
 
     >>> class Small:
     ...     training = held_out = ()
     >>> third_split(Small())
     ()
     """
-    return world.test if isinstance(world, HasTest) else ()
+    tasks: Sequence[T] = getattr(world, "test", ())
+    return tasks
 
 
 UNFINISHED = Outcome(False, 0.0, "The agent had no turns left, and the task was not over.")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tests.serving import Listening
 from tests.support import trajectory
 
-from upswing.reward.judge import Group, Policy, judge_group
-from upswing.reward.prompt import Attempt
+from upswing.reward.core.judge_prompt import JudgedAttempt
+from upswing.reward.judge import GroupToJudge, Judge, JudgePolicy, judge_group
 
 WINDOW = "2025-01-15T10:00"
 _LITERAL = r'"(?:[^"\\]|\\.)*"'
@@ -35,8 +35,8 @@ def body(quality=0.5, **changes):
 
 
 def group(*bodies, outcome=None):
-    attempts = tuple(Attempt(each["trajectory_id"], each) for each in bodies)
-    return Group(WINDOW, WINDOW, attempts, outcome)
+    attempts = tuple(JudgedAttempt(each["trajectory_id"], each) for each in bodies)
+    return GroupToJudge(WINDOW, WINDOW, attempts, outcome)
 
 
 def answer(scores):
@@ -107,13 +107,12 @@ class BiasedJudge(ObedientJudge):
         return Said(answer(scores))
 
 
-async def judged(asked, ask, *, seed="s", sleep=None, policy=None, **options):
+async def judged(asked, ask, *, seed="s", sleep=None, policy=None, spent=None, **options):
     async def no_wait(_):
         pass
 
-    return await judge_group(
-        asked, ask, policy or Policy("double"), sleep=sleep or no_wait, seed=seed, **options
-    )
+    judge = Judge(ask, policy or JudgePolicy("double"), sleep=sleep or no_wait, **options)
+    return await judge_group(asked, judge, seed=seed, spent=spent)
 
 
 class Endpoint:

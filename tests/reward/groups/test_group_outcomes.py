@@ -11,13 +11,13 @@ from upswing.contracts import decode, encode, from_builtins
 from upswing.contracts.outcome import EXAMPLE, Outcome
 from upswing.errors import Misuse, Rejected
 from upswing.reward.outcomes import (
-    LinesSource,
-    discover,
+    OutcomeFileSource,
+    discover_sources,
+    find_outcome,
     ground_truth_text,
-    merge,
-    outcome_of,
-    parse_lines,
-    windows_back,
+    merge_outcomes,
+    parse_outcome_lines,
+    windows_of_last_hours,
 )
 
 
@@ -59,8 +59,12 @@ def test_numbers_beyond_all_numbers_are_refused_on_the_wire():
 
 def test_the_last_hours_name_their_windows():
     now = datetime(2025, 1, 15, 0, 59, tzinfo=timezone(timedelta(hours=2)))
-    assert windows_back(now, 2) == ["2025-01-14T20:00", "2025-01-14T21:00", "2025-01-14T22:00"]
-    assert len(windows_back(now, 24)) == 25
+    assert windows_of_last_hours(now, 2) == [
+        "2025-01-14T20:00",
+        "2025-01-14T21:00",
+        "2025-01-14T22:00",
+    ]
+    assert len(windows_of_last_hours(now, 24)) == 25
 
 
 @given(
@@ -69,7 +73,7 @@ def test_the_last_hours_name_their_windows():
     st.sampled_from([1, 2, 4, 24]),
 )
 def test_windows_are_in_order_and_each_once(now, hours, length):
-    windows = windows_back(now, hours, length)
+    windows = windows_of_last_hours(now, hours, length)
     assert windows == sorted(set(windows))
 
 
@@ -79,7 +83,7 @@ def test_accounts_of_several_sources_become_one():
         assets={"TRUMP": {"close": 9.0}, "ETH": {"open": 1, "close": 2, "change": 1.0}},
         events=[*EXAMPLE["events"], {"time": "2025-01-15T10:05:00Z", "text": "Exchange down"}],
     )
-    (joined,) = merge([outcome(), other]).values()
+    (joined,) = merge_outcomes([outcome(), other]).values()
     assert joined.source == "market-tracker + wire"
     assert joined.assets["TRUMP"].close == 10.5
     assert joined.assets["ETH"].close == 2
@@ -91,26 +95,26 @@ def test_accounts_of_several_sources_become_one():
 
 
 def test_merging_the_same_account_again_changes_nothing():
-    assert merge([outcome(), outcome()]) == merge([outcome()])
+    assert merge_outcomes([outcome(), outcome()]) == merge_outcomes([outcome()])
 
 
 def test_an_account_of_the_whole_window_tells_of_every_scenario():
     whole = {k: v for k, v in EXAMPLE.items() if k != "scenario_id"} | {
         "assets": {"X": {"open": 1}}
     }
-    merged = merge([outcome(scenario_id="bull"), from_builtins(Outcome, whole)])
-    assert outcome_of(merged, EXAMPLE["window_id"], "bull").assets.keys() == {"TRUMP", "X"}
-    assert outcome_of(merged, EXAMPLE["window_id"], "bear").assets.keys() == {"X"}
-    assert outcome_of(merged, "2025-01-15T11:00", "bull") is None
+    merged = merge_outcomes([outcome(scenario_id="bull"), from_builtins(Outcome, whole)])
+    assert find_outcome(merged, EXAMPLE["window_id"], "bull").assets.keys() == {"TRUMP", "X"}
+    assert find_outcome(merged, EXAMPLE["window_id"], "bear").assets.keys() == {"X"}
+    assert find_outcome(merged, "2025-01-15T11:00", "bull") is None
 
 
 async def test_a_file_of_lines_is_a_source(tmp_path):
     path = tmp_path / "outcomes.jsonl"
     other = EXAMPLE | {"window_id": "2025-01-15T11:00"}
     path.write_text(json.dumps(EXAMPLE) + "\n\nnot json\n" + json.dumps(other) + "\n")
-    (found,) = await LinesSource(path.read_bytes).fetch(["2025-01-15T11:00"])
+    (found,) = await OutcomeFileSource(path.read_bytes).fetch(["2025-01-15T11:00"])
     assert found.window_id == "2025-01-15T11:00"
-    assert parse_lines(path.read_bytes()).problems[0].startswith("Line 3: ")
+    assert parse_outcome_lines(path.read_bytes()).problems[0].startswith("Line 3: ")
 
 
 class Tracker:
@@ -131,15 +135,15 @@ class Point:
 
 
 def test_installed_packages_bring_sources():
-    one, two = discover([Point("class", Tracker), Point("object", Tracker())])
+    one, two = discover_sources([Point("class", Tracker), Point("object", Tracker())])
     assert one.name == two.name == "tracker"
-    assert discover() == []
+    assert discover_sources() == []
 
 
 @pytest.mark.parametrize("thing", [ImportError("no"), object()])
 def test_a_source_that_is_none_is_named(thing):
     with pytest.raises(Misuse, match="broken"):
-        discover([Point("broken", thing)])
+        discover_sources([Point("broken", thing)])
 
 
 def test_nothing_known_is_nothing_said():

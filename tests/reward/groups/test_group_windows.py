@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upswing.dataset.scoring import group_scores
-from upswing.reward.windows import (
+from upswing.reward.core.windows import (
     MOST,
     EnvironmentNumbers,
     Member,
     environment_numbers,
-    readiness,
-    render,
-    report,
-    to_json,
+    render_windows,
+    report_windows,
+    window_readiness,
+    windows_json,
 )
 
 GUIDE = {"agent-1": 500.0, "agent-2": -200.0, "agent-3": 100.0, "agent-4": -50.0, "agent-5": 800.0}
@@ -30,7 +30,7 @@ def window(at, pnls=GUIDE):
 
 
 def shown(reports, least=1, **options):
-    return render(reports, readiness(reports, least), **options)
+    return render_windows(reports, window_readiness(reports, least), **options)
 
 
 THREE = [
@@ -39,13 +39,13 @@ THREE = [
 
 
 def test_three_windows_of_five_agents_are_ready():
-    lines = shown(report(THREE))
+    lines = shown(report_windows(THREE))
     assert "Groups that can be trained on: 3" in lines
     assert lines[0] == "✅ READY FOR TRAINING! 3 groups can be trained on."
 
 
 def test_a_window_lists_its_agents_best_first_with_what_decides_and_pnl():
-    lines = shown(report(window("2025-01-15T10:00")))
+    lines = shown(report_windows(window("2025-01-15T10:00")))
     assert lines[3] == "2025-01-15T10:00: 5 agents; scored by verified outcomes, 0.00 to 1.00."
     assert lines[4] == "  agent-5  verified 1.00  P&L +$800.00  best"
     assert lines[8] == "  agent-2  verified 0.00  P&L -$200.00"
@@ -57,17 +57,17 @@ def test_of_many_groups_the_most_telling_are_shown_and_the_rest_is_counted():
         for day in range(1, 31)
         for n in range(5)
     ]
-    reports = report([*flat, *window("2024-12-31T10:00")])
+    reports = report_windows([*flat, *window("2024-12-31T10:00")])
     lines = shown(reports)
     first = lines.index("") + 1
     assert lines[first].startswith("2024-12-31T10:00: 5 agents; scored by verified outcomes, 0.00")
     assert sum(line.startswith("202") for line in lines) == MOST
     assert "11 more groups, of which 0 can be trained on: `--all` shows them." in lines
-    assert sum(line.startswith("202") for line in shown(reports, most=None)) == 31
+    assert sum(line.startswith("202") for line in shown(reports, limit=None)) == 31
 
 
 def test_what_is_missing_is_said():
-    lines = shown(report(window("2025-01-15T10:00")[:4]))
+    lines = shown(report_windows(window("2025-01-15T10:00")[:4]))
     assert lines[1] == "Groups that can be trained on: 0"
     assert lines[0].startswith(
         "Not ready: No group is ready; nearest is 2025-01-15T10:00: 4 agents of 5"
@@ -85,8 +85,8 @@ def test_a_summary_comes_first_and_rows_only_on_request(days):
         for day in range(1, days + 1)
         for n in range(5)
     ]
-    reports = report([*flat, *window("2024-12-31T10:00")])
-    lines = shown(reports, most=0)
+    reports = report_windows([*flat, *window("2024-12-31T10:00")])
+    lines = shown(reports, limit=0)
     assert not any(line.startswith("202") for line in lines)
     assert lines[0].startswith("✅ READY FOR TRAINING!")
     groups = "1 group:" if days == 1 else f"{days} groups:"
@@ -97,22 +97,22 @@ def test_a_summary_comes_first_and_rows_only_on_request(days):
 
 
 def test_more_windows_can_be_asked_for():
-    reports = report(THREE)
-    assert readiness(reports, min_windows=3).ready
-    state = readiness(reports, min_windows=4)
+    reports = report_windows(THREE)
+    assert window_readiness(reports, min_windows=3).ready
+    state = window_readiness(reports, min_windows=4)
     assert not state.ready
     assert state.sentence == "3 groups ready, 4 groups needed."
 
 
 def test_in_a_continuous_world_agents_count_not_trajectories():
-    (only,) = report([member("a", name=str(n), reward=0.5) for n in range(9)])
+    (only,) = report_windows([member("a", name=str(n), reward=0.5) for n in range(9)])
     assert only.agents == 1
     assert not only.ready
 
 
 def test_infrastructure_faults_are_kept_and_do_not_count():
     members = [*window("2025-01-15T10:00")[:4], member("agent-9", infra_error=True, reward=0.0)]
-    (only,) = report(members)
+    (only,) = report_windows(members)
     assert len(only.members) == 5
     assert (only.agents, only.infra_errors, only.ready) == (4, 1, False)
     assert "infrastructure" in only.sentence
@@ -121,7 +121,7 @@ def test_infrastructure_faults_are_kept_and_do_not_count():
 
 
 def test_scenarios_of_one_window_are_groups_of_their_own():
-    reports = report([member("a", scenario="x"), member("b", scenario="y")])
+    reports = report_windows([member("a", scenario="x"), member("b", scenario="y")])
     assert [each.scenario_id for each in reports] == ["y", "x"]
     rows = [line for line in shown(reports) if line.startswith("2025-01-15T10:00 / y: ")]
     assert rows[0].startswith("2025-01-15T10:00 / y: 1 agent of 5 needed")
@@ -129,18 +129,25 @@ def test_scenarios_of_one_window_are_groups_of_their_own():
 
 def test_at_a_task_attempts_count_by_one_agent_or_many():
     tries = [
-        member("a", name=str(n), reward=0.5, verified=float(n % 2), continuous=False, seq=n,
-               compared_with="task t by tiny")
+        member(
+            "a",
+            name=str(n),
+            reward=0.5,
+            verified=float(n % 2),
+            continuous=False,
+            seq=n,
+            compared_with="task t by tiny",
+        )
         for n in range(4)
-    ]  # fmt: skip
-    (only,) = report(tries)
+    ]
+    (only,) = report_windows(tries)
     assert (only.attempts, only.agents, only.ready) == (4, 1, True)
     assert any(line.startswith("task t by tiny: 4 attempts;") for line in shown([only]))
-    assert not report(tries[:3])[0].ready
+    assert not report_windows(tries[:3])[0].ready
 
 
 def test_a_group_that_nobody_scores_is_not_ready():
-    (only,) = report([member(str(n)) for n in range(5)])
+    (only,) = report_windows([member(str(n)) for n in range(5)])
     assert not only.ready
     assert only.rewards is None
     assert "5 not scored yet" in only.sentence
@@ -148,16 +155,16 @@ def test_a_group_that_nobody_scores_is_not_ready():
 
 
 def test_groups_that_are_all_alike_are_named():
-    (only,) = report([member(str(n), reward=0.1 * n, verified=1.0) for n in range(5)])
+    (only,) = report_windows([member(str(n), reward=0.1 * n, verified=1.0) for n in range(5)])
     assert not only.ready
     assert "nobody did better than another" in only.sentence
-    (same,) = report([member(str(n), verified=1.0, answers="x") for n in range(5)])
+    (same,) = report_windows([member(str(n), verified=1.0, answers="x") for n in range(5)])
     assert "all gave the same answer" in same.sentence
 
 
 def test_the_machines_form_is_json():
-    reports = report(THREE)
-    tree = json.loads(json.dumps(to_json(reports, readiness(reports, 1))))
+    reports = report_windows(THREE)
+    tree = json.loads(json.dumps(windows_json(reports, window_readiness(reports, 1))))
     assert tree["readyWindows"] == 3
     assert tree["readiness"]["ready"]
     assert tree["windows"][0]["window_id"] == "2025-01-15T12:00"
@@ -178,7 +185,7 @@ members = st.builds(
 
 @given(st.lists(members, max_size=40))
 def test_nobody_is_lost_or_mixed_up(given_members):
-    reports = report(given_members)
+    reports = report_windows(given_members)
     assert sorted(m.trajectory_id for r in reports for m in r.members) == sorted(
         m.trajectory_id for m in given_members
     )

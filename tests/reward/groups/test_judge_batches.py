@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_doubles import ObedientJudge, body, group, judged
 
-from upswing.reward.batches import Merged, Unmergeable, merge, plan
+from upswing.reward.core.batches import MergedScores, Unmergeable, merge_batches, plan_batches
 
 
 @given(st.integers(1, 200), st.integers(3, 10), st.integers(1, 9))
 def test_batches_cover_everybody_and_overlap(count, size, overlap):
     overlap = min(overlap, size - 1)
     names = [str(n) for n in range(count)]
-    batches = plan(names, size, overlap)
+    batches = plan_batches(names, size, overlap)
     assert set().union(*batches) == set(names)
     assert all(len(batch) <= size and len(set(batch)) == len(batch) for batch in batches)
     if count > size:
@@ -27,11 +27,11 @@ def test_batches_cover_everybody_and_overlap(count, size, overlap):
 def test_a_judge_that_is_consistent_up_to_an_offset_keeps_its_order(data):
     values = data.draw(st.lists(st.integers(200, 800), min_size=2, max_size=60))
     truth = {str(n): value / 1000 for n, value in enumerate(values)}
-    batches = plan(list(truth))
+    batches = plan_batches(list(truth))
     offsets = [data.draw(st.floats(-0.2, 0.2)) for _ in batches]
     seen = [{n: truth[n] + o for n in batch} for batch, o in zip(batches, offsets, strict=True)]
-    merged = merge(seen)
-    assert isinstance(merged, Merged)
+    merged = merge_batches(seen)
+    assert isinstance(merged, MergedScores)
     assert all(0 <= score <= 1 for score in merged.scores.values())
     rounded = {name: round(score, 7) for name, score in merged.scores.items()}
     for one, other in permutations(truth, 2):
@@ -39,18 +39,18 @@ def test_a_judge_that_is_consistent_up_to_an_offset_keeps_its_order(data):
 
 
 def test_a_single_batch_is_left_as_it_is():
-    assert merge([{"a": 0.2, "b": 0.9}]).scores == {"a": 0.2, "b": 0.9}
+    assert merge_batches([{"a": 0.2, "b": 0.9}]).scores == {"a": 0.2, "b": 0.9}
 
 
 def test_merging_out_of_range_keeps_the_order():
-    merged = merge([{"a": 0.0, "b": 1.0}, {"b": 0.0, "c": 1.0}])
+    merged = merge_batches([{"a": 0.0, "b": 1.0}, {"b": 0.0, "c": 1.0}])
     assert merged.scores == pytest.approx({"a": 0.0, "b": 0.5, "c": 1.0})
 
 
 def test_batches_that_share_nobody_have_no_common_scale():
-    assert isinstance(merge([{"a": 0.1}, {"b": 0.2}]), Unmergeable)
-    assert isinstance(merge([{"a": 0.1}, {}]), Unmergeable)
-    assert isinstance(merge([]), Unmergeable)
+    assert isinstance(merge_batches([{"a": 0.1}, {"b": 0.2}]), Unmergeable)
+    assert isinstance(merge_batches([{"a": 0.1}, {}]), Unmergeable)
+    assert isinstance(merge_batches([]), Unmergeable)
 
 
 @pytest.mark.parametrize("size", [5, 8, 9, 14, 15, 40])

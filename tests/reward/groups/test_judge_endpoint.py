@@ -11,14 +11,15 @@ import pytest
 from judge_doubles import Endpoint, ObedientJudge, answer, body, completion, group, judged
 from tests.support import until
 
-from upswing.adapters.judge_cache import JudgeCache, MemoryJudgeCache
-from upswing.adapters.openai import OpenAI, model_at
 from upswing.errors import Denied, Misuse, Rejected, Transient
-from upswing.reward.judge import Budget, Policy, Spend
+from upswing.infra.completion_client import OpenAI, model_name_at_host
+from upswing.reward.judge import JudgeBudget, JudgePolicy, JudgeSpend
+from upswing.reward.judge_cache import JudgeCache
 
 KEY = "sk-right"
 GROUP = group(*(body(n / 10) for n in range(5)))
-PATIENCE = timedelta(seconds=0.2)
+SHORT, LONG = timedelta(seconds=0.2), timedelta(seconds=60)
+"""How long the client waits for an endpoint that is silent, and for one that answers."""
 
 
 def client(endpoint, **options):
@@ -26,10 +27,10 @@ def client(endpoint, **options):
 
 
 async def verdict_of(*script, key=KEY, policy=None, **options):
+    timeout = SHORT if any(isinstance(act, float) for act in script) else LONG
     async with Endpoint(*script) as endpoint:
-        verdict = await judged(
-            GROUP, client(endpoint, key=key, timeout=PATIENCE), policy=policy, **options
-        )
+        ask = client(endpoint, key=key, timeout=timeout)
+        verdict = await judged(GROUP, ask, policy=policy, **options)
     return verdict, endpoint
 
 
@@ -51,11 +52,11 @@ def not_a_number_first(labels):
 
 
 async def test_a_judge_answers_and_its_price_is_known():
-    budget = Budget(prompt_price=1.0, completion_price=10.0)
+    budget = JudgeBudget(prompt_price=1.0, completion_price=10.0)
     verdict, endpoint = await verdict_of(budget=budget)
     assert verdict.judged
     assert verdict.scores.keys() == {each.trajectory_id for each in GROUP.attempts}
-    assert verdict.spend == Spend(1, 900, 90, pytest.approx(0.0018))
+    assert verdict.spend == JudgeSpend(1, 900, 90, pytest.approx(0.0018))
     assert endpoint.requests[0]["model"] == "double-model"
     assert endpoint.requests[0]["response_format"]["type"] == "json_schema"
 
@@ -142,7 +143,7 @@ async def test_slow_judges_take_no_thread_that_others_need():
         ask = client(endpoint)
         slow = [asyncio.create_task(ask([{"role": "user", "content": "?"}])) for _ in range(4)]
         await until(lambda: len(endpoint.requests) == 4, what="only some are asked at once")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await asyncio.to_thread(lambda: "done") == "done"
         for task in slow:
             task.cancel()
@@ -153,7 +154,7 @@ async def test_a_judge_that_hangs_is_left_and_its_price_assumed():
     async def hang(messages, response_format):
         await asyncio.Event().wait()
 
-    policy = Policy("double", timeout=timedelta(seconds=0.02), tries=2)
+    policy = JudgePolicy("double", timeout=timedelta(seconds=0.02), tries=2)
     verdict = await judged(GROUP, hang, policy=policy)
     assert not verdict.judged
     assert "no answer in 0.02 s" in verdict.reason
@@ -233,9 +234,9 @@ async def test_an_endpoint_that_refuses_everything_is_asked_a_few_times_only():
 
 
 def test_the_provider_is_dropped_only_at_openai():
-    assert model_at("openai/gpt-4o-mini", "api.openai.com") == "gpt-4o-mini"
-    assert model_at("openai/gpt-4o-mini", "127.0.0.1") == "openai/gpt-4o-mini"
-    assert model_at("Qwen/Qwen3-14B", "127.0.0.1") == "Qwen/Qwen3-14B"
+    assert model_name_at_host("openai/gpt-4o-mini", "api.openai.com") == "gpt-4o-mini"
+    assert model_name_at_host("openai/gpt-4o-mini", "127.0.0.1") == "openai/gpt-4o-mini"
+    assert model_name_at_host("Qwen/Qwen3-14B", "127.0.0.1") == "Qwen/Qwen3-14B"
 
 
 @pytest.mark.parametrize("key", ["sk-a\nb", "sk-ä", "sk-\x00"])
@@ -259,16 +260,16 @@ def test_the_key_is_not_in_its_description():
 # ── cache and budget ─────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(params=["disk", "memory"])
-def cache(request, tmp_path):
-    return JudgeCache(tmp_path / "judge") if request.param == "disk" else MemoryJudgeCache()
+@pytest.fixture
+def cache(tmp_path):
+    return JudgeCache(tmp_path / "judge")
 
 
 async def test_the_same_group_is_paid_once(cache):
     first, _ = await verdict_of(cache=cache)
     again, endpoint = await verdict_of(500, cache=cache)
     assert again.scores == first.scores
-    assert again.spend == Spend(cached=1)
+    assert again.spend == JudgeSpend(cached=1)
     assert endpoint.requests == []
 
 
@@ -298,11 +299,11 @@ async def test_another_model_rubric_or_member_is_another_question(cache):
     judge = ObedientJudge()
     changed = group(*(body(n / 10) for n in range(5)))
     for asked, policy in [
-        (GROUP, Policy("a")),
-        (GROUP, Policy("b")),
-        (GROUP, Policy("a", rubric="Be short.")),
-        (changed, Policy("a")),
-        (GROUP, Policy("a")),
+        (GROUP, JudgePolicy("a")),
+        (GROUP, JudgePolicy("b")),
+        (GROUP, JudgePolicy("a", rubric="Be short.")),
+        (changed, JudgePolicy("a")),
+        (GROUP, JudgePolicy("a")),
     ]:
         await judged(asked, judge, policy=policy, cache=cache)
     assert len(judge.prompts) == 4
@@ -342,12 +343,12 @@ async def test_a_path_cannot_be_smuggled_into_the_cache(tmp_path):
 @pytest.mark.parametrize(
     ("budget", "word"),
     [
-        (Budget(max_tokens=10_000), "10,000 tokens"),
-        (Budget(max_usd=0.05, prompt_price=10.0, completion_price=10.0), "$0.05"),
+        (JudgeBudget(max_tokens=10_000), "10,000 tokens"),
+        (JudgeBudget(max_usd=0.05, prompt_price=10.0, completion_price=10.0), "$0.05"),
     ],
 )
 async def test_the_budget_is_never_passed_and_its_end_is_said(budget, word):
-    spent, verdicts = Spend(), []
+    spent, verdicts = JudgeSpend(), []
     for n in range(40):
         verdict = await judged(GROUP, ObedientJudge(), seed=str(n), budget=budget, spent=spent)
         spent += verdict.spend
@@ -355,11 +356,11 @@ async def test_the_budget_is_never_passed_and_its_end_is_said(budget, word):
     assert verdicts[0].judged
     assert not verdicts[-1].judged
     assert word in verdicts[-1].reason
-    assert budget.refusal(spent) is None
+    assert budget.overdrawn(spent) is None
 
 
 async def test_a_budget_that_is_not_a_number_pays_for_nothing():
-    verdict = await judged(GROUP, ObedientJudge(), budget=Budget(max_usd=float("nan")))
+    verdict = await judged(GROUP, ObedientJudge(), budget=JudgeBudget(max_usd=float("nan")))
     assert not verdict.judged
 
 
@@ -377,8 +378,11 @@ async def test_an_endpoint_without_token_counts_is_charged_by_size():
     def act(labels):
         return answer(dict.fromkeys(labels, 0.5))
 
-    async with Endpoint() as endpoint:
-        endpoint._play = lambda head, request: _without_counts(bare, act, request)
+    class Uncounted(Endpoint):
+        async def _play(self, head, request):
+            return await _without_counts(bare, act, request)
+
+    async with Uncounted() as endpoint:
         verdict = await judged(GROUP, client(endpoint))
     assert verdict.judged
     assert verdict.spend.prompt_tokens > 300

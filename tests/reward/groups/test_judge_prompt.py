@@ -10,15 +10,15 @@ from judge_doubles import BiasedJudge, ObedientJudge, Reading, body, group, judg
 from tests.support import trajectory
 
 from upswing.contracts.outcome import EXAMPLE, Outcome
-from upswing.reward.judge import Policy
-from upswing.reward.prompt import Attempt, Limits, build, literal
+from upswing.reward.core.judge_prompt import JudgedAttempt, PromptLimits, build_prompt, quote_piece
+from upswing.reward.judge import JudgePolicy
 
 NONCE = "0123456789abcdef"
 
 
 def prompt(*bodies, truth="", seed="s", **options):
-    attempts = [Attempt(each["trajectory_id"], each) for each in bodies]
-    return build(attempts, truth, seed=seed, nonce=NONCE, **options)
+    attempts = [JudgedAttempt(each["trajectory_id"], each) for each in bodies]
+    return build_prompt(attempts, truth, seed=seed, nonce=NONCE, **options)
 
 
 def user(made):
@@ -90,7 +90,7 @@ def test_long_texts_lose_their_middle_and_no_label():
     bodies = [body() for _ in range(5)]
     for each in bodies:
         each["turns"][0]["result"]["output"] = each["trajectory_id"] + "\n" + huge
-    made = prompt(*bodies, limits=Limits(attempt=3_000, shared=1_000, truth=500))
+    made = prompt(*bodies, limits=PromptLimits(attempt=3_000, shared=1_000, truth=500))
     assert len(user(made)) < 5 * 4_000 + 2_000
     assert "line 199999" in user(made)
     assert "line 100000" not in user(made)
@@ -101,13 +101,13 @@ def test_long_texts_lose_their_middle_and_no_label():
 def test_facts_survive_a_long_story():
     document = body(metadata={"ground_truth": "planted-fact-3d"})
     document["turns"][0]["result"]["output"] = "\n" * 500_000
-    assert "planted-fact-3d" in user(prompt(document, body(), limits=Limits(attempt=2_000)))
+    assert "planted-fact-3d" in user(prompt(document, body(), limits=PromptLimits(attempt=2_000)))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 def test_any_text_is_quoted_on_one_line_and_reads_back(text):
-    quoted = literal(text, NONCE)
+    quoted = quote_piece(text, NONCE)
     assert json.loads(quoted) == text
     assert len(quoted.splitlines()) == 1
     assert "<" not in quoted
@@ -143,8 +143,8 @@ async def test_over_seeds_everybody_comes_first_about_as_often():
 
 async def test_asking_several_times_averages_a_liking_for_the_first_out():
     bodies = [body(0.3) for _ in range(5)]
-    once = await judged(group(*bodies), BiasedJudge(), policy=Policy("double"))
-    often = await judged(group(*bodies), BiasedJudge(), policy=Policy("double", repeats=40))
+    once = await judged(group(*bodies), BiasedJudge(), policy=JudgePolicy("double"))
+    often = await judged(group(*bodies), BiasedJudge(), policy=JudgePolicy("double", repeats=40))
     assert spread(once) > 0.19
     assert spread(often) < 0.1
 
@@ -165,7 +165,7 @@ def test_the_wanted_answer_names_the_labels():
 def test_a_cut_story_keeps_both_ends_in_order_and_repeats_nothing(thoughts, budget):
     one, other = body(), body()
     one["turns"][0]["thought_process"] = [f"{n}:{text}" for n, text in enumerate(thoughts)]
-    made = prompt(one, other, limits=Limits(attempt=budget))
+    made = prompt(one, other, limits=PromptLimits(attempt=budget))
     label = next(label for label, name in made.labels.items() if name == one["trajectory_id"])
     lines = [line for line in user(made).splitlines() if line.startswith(f"{label} | turn 1")]
     numbers = [int(n) for line in lines for n in re.findall(r'thought \| "(\d+):', line)]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scoring_cases import trajectory, turn
 
-from upswing.reward.completion import completion
-from upswing.reward.implicit import implicit_signals
+from upswing.reward.core.completion import completion_score
+from upswing.reward.core.implicit import implicit_signals
 
 NAN = math.nan
 
@@ -37,20 +37,20 @@ NAN = math.nan
     ],
 )
 def test_the_table_of_reported_outcomes(outcome, score):
-    found = completion(trajectory(outcome=outcome))
+    found = completion_score(trajectory(outcome=outcome))
     assert (found.value, found.confidence, found.source) == (score, 1.0, "automated")
 
 
 @pytest.mark.parametrize("share", [NAN, 2, -0.1, "x", math.inf, [], {}, True, 10**400])
 def test_a_bad_share_is_left_out_with_a_note(share):
-    found = completion(trajectory(outcome={"status": "partial", "share": share}))
+    found = completion_score(trajectory(outcome={"status": "partial", "share": share}))
     assert found.value == 0.5
     assert "left out" in found.reasoning
 
 
 @pytest.mark.parametrize("outcome", ["so-so", {"status": "hm"}, {"status": 3}, 7, [], NAN, {}])
 def test_an_unknown_outcome_is_derived_instead(outcome):
-    found = completion(trajectory(outcome=outcome))
+    found = completion_score(trajectory(outcome=outcome))
     assert found.confidence < 1
     assert found.value == 0.8
 
@@ -70,7 +70,7 @@ ANSWER, CALL = {"does": "response"}, {"does": "tool_call"}
     ],
 )
 def test_the_table_of_derived_outcomes(turns, score):
-    found = completion(trajectory(*turns))
+    found = completion_score(trajectory(*turns))
     assert found.value == pytest.approx(max(0, score))
     assert 0.5 <= found.confidence <= 0.7
 
@@ -89,7 +89,7 @@ def test_the_table_of_derived_outcomes(turns, score):
 @pytest.mark.parametrize("place", ["task", "metadata"])
 def test_subtasks_count_before_the_last_turn(subtasks, score, place):
     where = {"task": {"subtasks": subtasks}} if place == "task" else {"subtasks": subtasks}
-    assert completion(trajectory(**where)).value == score
+    assert completion_score(trajectory(**where)).value == score
 
 
 @pytest.mark.parametrize(
@@ -117,15 +117,17 @@ def test_how_a_user_corrects_or_asks_again(message, corrects):
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 outcomes = json | st.fixed_dictionaries({}, optional={"status": json, "share": json})
 
 
 @given(outcomes, json)
 def test_whatever_is_reported_the_score_is_in_range(outcome, subtasks):
-    found = completion(trajectory(outcome=outcome, subtasks=subtasks))
+    found = completion_score(trajectory(outcome=outcome, subtasks=subtasks))
     assert 0 <= found.value <= 1
     assert found.reasoning
 
@@ -133,6 +135,6 @@ def test_whatever_is_reported_the_score_is_in_range(outcome, subtasks):
 @given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(["completed", "partial", "failed", None]))
 def test_a_larger_share_is_never_worth_less(a, b, status):
     def score(share):
-        return completion(trajectory(outcome={"status": status, "share": share})).value
+        return completion_score(trajectory(outcome={"status": status, "share": share})).value
 
     assert score(min(a, b)) <= score(max(a, b))

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scoring_cases import feedback, trajectory, turn
 
-from upswing.reward.completion import completion
-from upswing.reward.implicit import (
+from upswing.reward.core.completion import completion_score
+from upswing.reward.core.feedback import explicit_score, feedback_score
+from upswing.reward.core.implicit import (
     ANSWER,
     MESSAGE,
     SILENT,
@@ -16,13 +17,12 @@ from upswing.reward.implicit import (
     VOTES,
     ImplicitSignal,
     ImplicitSignals,
-    exchanges,
-    from_raw,
     implicit_signals,
+    signals_from_raw,
+    user_exchanges,
     user_text,
 )
-from upswing.reward.implicit_text import SignalKind
-from upswing.reward.opinion import opinion, voiced
+from upswing.reward.core.implicit_text import SignalKind
 
 THANKS, CORRECTION = SignalKind.THANKS, SignalKind.CORRECTION
 REPEAT, ABANDONED = SignalKind.REPEAT, SignalKind.ABANDONED
@@ -37,7 +37,10 @@ FIRST = "Sort the list by name"
 
 def talk(*says, **metadata):
     """A conversation: the user asks, the agent answers, and so on."""
-    asked = [turn(says=each, seen="user_message", does="response", raw_response="Here it is.") for each in (FIRST, *says)]  # fmt: skip
+    asked = [
+        turn(says=each, seen="user_message", does="response", raw_response="Here it is.")
+        for each in (FIRST, *says)
+    ]
     return trajectory(*asked, **metadata)
 
 
@@ -72,7 +75,7 @@ def test_nothing_is_counted_twice(script):
     last = shown.deciding
     taken = last is not None and last.kind in (CORRECTION, REPEAT)
     assert shown.complaints_before() + taken == shown.complaints()
-    alone, beside = completion(made), completion(made, shown.complaints_before())
+    alone, beside = completion_score(made), completion_score(made, shown.complaints_before())
     assert beside.value >= alone.value
     assert beside.raw_data["corrections"] == alone.raw_data["corrections"] - taken
 
@@ -80,26 +83,30 @@ def test_nothing_is_counted_twice(script):
 @given(scripts)
 def test_a_reported_outcome_is_not_touched(script):
     made = talk(*(text for _, text in script), outcome="completed")
-    assert completion(made, implicit_signals(made).complaints_before()).value == 1.0
+    assert completion_score(made, implicit_signals(made).complaints_before()).value == 1.0
 
 
 @pytest.mark.parametrize(("kind", "sign"), [(THANKS, 1), (CORRECTION, -1), (REPEAT, -1)])
 def test_it_moves_the_opinion_and_says_so(kind, sign):
     for text in SAYS[kind]:
         shown = implicit_signals(talk(text))
-        score = opinion([], shown)
+        score = feedback_score([], shown)
         assert (score.value - 0.5) * sign > 0
         assert "implicit" in score.reasoning
         assert score.raw_data["implicit"]["signal"] == kind.value
         assert (score.raw_data["voices"], score.source) == (0, "automated")
         assert score.confidence == shown.deciding.confidence
-        assert voiced(score) is None, "it is no word of a user"
+        assert explicit_score(score) is None, "it is no word of a user"
 
 
 signals = st.builds(
-    ImplicitSignal, st.sampled_from(SignalKind), st.floats(0, 1), st.integers(1, 9),
-    st.sampled_from(["", "en", "ja"]), st.sampled_from(["rules", "a-judge"]),
-)  # fmt: skip
+    ImplicitSignal,
+    st.sampled_from(SignalKind),
+    st.floats(0, 1),
+    st.integers(1, 9),
+    st.sampled_from(["", "en", "ja"]),
+    st.sampled_from(["rules", "a-judge"]),
+)
 shows = st.builds(
     ImplicitSignals, st.lists(signals, max_size=3).map(tuple), st.none() | st.integers(1, 9)
 )
@@ -115,43 +122,67 @@ def test_a_surer_signal_is_worth_more_of_what_it_says(one, other):
 
 @given(shows)
 def test_what_is_kept_in_a_reward_is_read_back(shown):
-    kept = from_raw(shown.to_raw())
+    kept = signals_from_raw(shown.to_raw())
     assert (kept.deciding, kept.undecided) == (shown.deciding, shown.undecided)
-    assert opinion([], kept) == opinion([], shown)
+    assert feedback_score([], kept) == feedback_score([], shown)
 
 
-@pytest.mark.parametrize("raw", [None, 3, [], {}, {"signal": "x"}, {"signal": "thanks", "confidence": 7, "turn_id": 1}, {"signal": "thanks", "confidence": "no"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        3,
+        [],
+        {},
+        {"signal": "x"},
+        {"signal": "thanks", "confidence": 7, "turn_id": 1},
+        {"signal": "thanks", "confidence": "no"},
+    ],
+)
 def test_what_others_keep_there_says_nothing(raw):
-    assert from_raw(raw) == SILENT
+    assert signals_from_raw(raw) == SILENT
 
 
 words = st.lists(
-    st.builds(feedback, st.sampled_from(["thumbs_up", "thumbs_down", "comment"]), user=st.sampled_from(["me", "you", None]), number=st.integers(), comment=st.just("x")),
-    max_size=5, unique_by=lambda word: word.feedback_id,
-)  # fmt: skip
+    st.builds(
+        feedback,
+        st.sampled_from(["thumbs_up", "thumbs_down", "comment"]),
+        user=st.sampled_from(["me", "you", None]),
+        number=st.integers(),
+        comment=st.just("x"),
+    ),
+    max_size=5,
+    unique_by=lambda word: word.feedback_id,
+)
 
 
 @given(words, shows, st.sampled_from(["me", None]))
 def test_a_word_of_the_same_user_wins(said, shown, owner):
     votes = [word for word in said if word.type != "comment"]
     users = {word.user_id if isinstance(word.user_id, str) else None for word in votes}
-    score = opinion(said, shown, owner)
+    score = feedback_score(said, shown, owner)
     own = bool(votes) and (owner is None or None in users or owner in users)
     if own or shown.deciding is None:
-        assert score.value == opinion(said).value
+        assert score.value == feedback_score(said).value
     elif not votes:
         assert score.value == shown.deciding.value
     else:
-        others = opinion(said).value * len(users)
+        others = feedback_score(said).value * len(users)
         assert score.value == pytest.approx((others + shown.deciding.value) / (len(users) + 1))
     counted = score.raw_data.get("implicit", {}).get("counted", False)
     assert counted == (shown.deciding is not None and not own)
 
 
-@pytest.mark.parametrize(("before", "now", "unclear"), [
-    ("Show order 1", "Show order 12", False), ("What is 3*4", "What is 3*45?", False), ("Order 1 is it", "Reorder 1 is it", False),
-    ("Write a poem", "Write a poem about Rome", True), ("Run the tests", "Now please run the tests", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "now", "unclear"),
+    [
+        ("Show order 1", "Show order 12", False),
+        ("What is 3*4", "What is 3*45?", False),
+        ("Order 1 is it", "Reorder 1 is it", False),
+        ("Write a poem", "Write a poem about Rome", True),
+        ("Run the tests", "Now please run the tests", True),
+    ],
+)
 def test_a_longer_request_is_not_the_same_one(before, now, unclear):
     shown = implicit_signals(talk(before, now))
     assert (kinds(shown), shown.undecided) == ([], 3 if unclear else None)
@@ -164,20 +195,27 @@ def test_a_request_that_comes_back_after_another_is_no_complaint():
 @pytest.mark.parametrize("turns", [TURNS - 1, TURNS, TURNS + 1, 16_000])
 def test_only_the_last_turns_are_read(turns):
     made = talk(*(f"That is wrong, try number {n}" for n in range(turns)))
-    read = exchanges(made)
+    read = user_exchanges(made)
     assert [each.turn_id for each in read] == [t.turn_id for t in made.turns[1:]][-TURNS:]
-    assert read[-1].asked == user_text(made.turns[-2])
+    assert read[-1].previous_request == user_text(made.turns[-2])
 
 
 @pytest.mark.parametrize("size", [1, MESSAGE, MESSAGE + 1, ANSWER + 1, 2_000_000])
-@pytest.mark.parametrize("shape", [
-    lambda text: text, lambda text: {"parts": [{"text": text}] * 2}, lambda text: {"text": text},
-    lambda text: {"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda text: text,
+        lambda text: {"parts": [{"text": text}] * 2},
+        lambda text: {"text": text},
+        lambda text: {"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]},
+    ],
+)
 def test_of_each_text_a_bounded_part_is_read(size, shape):
     text = "a" * size
     made = turn(says=shape(text), seen="user_message", does="response", raw_response=text)
-    (read,) = exchanges(trajectory(turn(seen="user_message", does="response", raw_response=text), made))  # fmt: skip
+    (read,) = user_exchanges(
+        trajectory(turn(seen="user_message", does="response", raw_response=text), made)
+    )
     assert (len(read.text) <= MESSAGE, len(read.answer) <= ANSWER) == (True, True)
     assert {read.answer[0], read.answer[-1], read.text[0], read.text[-1]} == {"a"}
 
@@ -226,19 +264,32 @@ def test_who_left_and_who_is_only_silent(says, metadata, left):
 def test_bitter_words_after_thanks_make_the_thanks_doubtful():
     shown = implicit_signals(talk("Thanks!", "Great, another error"))
     assert (shown.deciding, shown.undecided) == (None, 3)
-    assert opinion([], shown).value == 0.5
-    assert "not clear" in opinion([], shown).reasoning
+    assert feedback_score([], shown).value == 0.5
+    assert "not clear" in feedback_score([], shown).reasoning
     clear = implicit_signals(talk("That is wrong.", "Great, another error"))
     assert clear.deciding.kind is CORRECTION
 
 
-@pytest.mark.parametrize("content", [
-    {"messages": [{"role": "tool", "content": "Thanks!"}, {"role": "user", "content": "That is wrong."}]},
-    {"messages": [{"role": "user", "content": {"parts": [{"type": "text", "text": "That is wrong."}]}}]},
-    {"parts": [{"type": "image"}, {"type": "text", "text": "That is wrong."}]},
-    {"messages": [{"role": "user", "content": [{"type": "text", "text": "That is wrong."}]}]},
-    {"text": "That is wrong."}, "That is wrong.",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        {
+            "messages": [
+                {"role": "tool", "content": "Thanks!"},
+                {"role": "user", "content": "That is wrong."},
+            ]
+        },
+        {
+            "messages": [
+                {"role": "user", "content": {"parts": [{"type": "text", "text": "That is wrong."}]}}
+            ]
+        },
+        {"parts": [{"type": "image"}, {"type": "text", "text": "That is wrong."}]},
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "That is wrong."}]}]},
+        {"text": "That is wrong."},
+        "That is wrong.",
+    ],
+)
 def test_the_users_words_are_found_in_every_shape(content):
     first = turn(says=FIRST, seen="user_message", does="response")
     shown = implicit_signals(
@@ -247,7 +298,15 @@ def test_the_users_words_are_found_in_every_shape(content):
     assert kinds(shown) == [CORRECTION]
 
 
-@pytest.mark.parametrize("content", [{"messages": [{"role": "tool", "content": "That is wrong."}]}, {"messages": [3]}, {"parts": "x"}, {}])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"messages": [{"role": "tool", "content": "That is wrong."}]},
+        {"messages": [3]},
+        {"parts": "x"},
+        {},
+    ],
+)
 def test_what_no_user_wrote_says_nothing(content):
     first = turn(says=FIRST, seen="user_message", does="response")
     assert kinds(implicit_signals(trajectory(first, turn(says=content, seen="user_message")))) == []

@@ -7,37 +7,53 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.reward.implicit_phrases import LANGUAGES, WITHOUT_SPACES
-from upswing.reward.implicit_text import (
+from upswing.reward.core.implicit_phrases import LANGUAGES, WITHOUT_SPACES
+from upswing.reward.core.implicit_text import (
     NOTHING,
     SignalKind,
-    own_words,
     read_text,
-    request_of,
-    spellings,
+    remove_quoted_text,
+    request_fingerprint,
+    spellings_of_phrase,
 )
 
 THANKS, CORRECTION = SignalKind.THANKS, SignalKind.CORRECTION
 MOST = 60
 """Spellings of a row that a test tries in each form; which ones, the language decides."""
 TAILS = {
-    "en": "column B has the totals", "de": "in Spalte B stehen die Summen", "fr": "la colonne B contient les totaux",
-    "es": "la columna B tiene los totales", "pt": "a coluna B tem os totais", "it": "la colonna B ha i totali",
-    "ru": "в столбце B стоят суммы", "tr": "B sütununda toplamlar var", "zh": "B列是合计", "ja": "B列は合計です",
-}  # fmt: skip
+    "en": "column B has the totals",
+    "de": "in Spalte B stehen die Summen",
+    "fr": "la colonne B contient les totaux",
+    "es": "la columna B tiene los totales",
+    "pt": "a coluna B tem os totais",
+    "it": "la colonna B ha i totali",
+    "ru": "в столбце B стоят суммы",
+    "tr": "B sütununda toplamlar var",
+    "zh": "B列是合计",
+    "ja": "B列は合計です",
+}
 """What says nothing of an answer."""
 NEXT = {
-    "en": "now sort column B", "de": "sortiere jetzt Spalte B", "fr": "trie maintenant la colonne B", "es": "ahora ordena la columna B",
-    "pt": "agora ordene a coluna B", "it": "ora ordina la colonna B", "ru": "теперь отсортируй столбец B", "tr": "şimdi B sütununu sırala",
-    "zh": "现在给B列排序", "ja": "次はB列を並べ替えて",
-}  # fmt: skip
+    "en": "now sort column B",
+    "de": "sortiere jetzt Spalte B",
+    "fr": "trie maintenant la colonne B",
+    "es": "ahora ordena la columna B",
+    "pt": "agora ordene a coluna B",
+    "it": "ora ordina la colonna B",
+    "ru": "теперь отсортируй столбец B",
+    "tr": "şimdi B sütununu sırala",
+    "zh": "现在给B列排序",
+    "ja": "次はB列を並べ替えて",
+}
 languages = pytest.mark.parametrize("lang", LANGUAGES)
 
 
 def ways(lang, row):
     """Spellings of a row."""
     phrases = getattr(LANGUAGES[lang], row)
-    found = sorted({way.replace("_", "xyz") for phrase in phrases for way in spellings(phrase)})
+    found = sorted(
+        {way.replace("_", "xyz") for phrase in phrases for way in spellings_of_phrase(phrase)}
+    )
     return random.Random(lang).sample(found, min(MOST, len(found)))
 
 
@@ -159,10 +175,17 @@ def test_below_what_it_quotes_a_message_is_its_writers_own(lang):
 
 
 TEXTS = {
-    "en": "Translate it to French", "de": "Übersetze das ins Englische", "fr": "Traduis en anglais", "es": "Traduce al inglés",
-    "pt": "Traduza para o inglês", "it": "Traduci in inglese", "ru": "Переведи на английский", "tr": "İngilizceye çevir",
-    "zh": "请翻译成英语", "ja": "英語に翻訳してください",
-}  # fmt: skip
+    "en": "Translate it to French",
+    "de": "Übersetze das ins Englische",
+    "fr": "Traduis en anglais",
+    "es": "Traduce al inglés",
+    "pt": "Traduza para o inglês",
+    "it": "Traduci in inglese",
+    "ru": "Переведи на английский",
+    "tr": "İngilizceye çevir",
+    "zh": "请翻译成英语",
+    "ja": "英語に翻訳してください",
+}
 """What makes of the words before it a text to work on."""
 
 
@@ -184,7 +207,7 @@ def test_the_beginning_of_a_text_to_work_on_is_nobodys_opinion(lang, row):
 def test_what_may_be_about_something_else_is_left_undecided(lang):
     forms = [lambda p: p, lambda p: p.capitalize() + stop(lang) + " " + TAILS[lang]]
     rows = [phrase for each in LANGUAGES.values() for phrase in (*each.wrong, *each.again)]
-    alone = {way.capitalize() for phrase in rows for way in spellings(phrase)}
+    alone = {way.capitalize() for phrase in rows for way in spellings_of_phrase(phrase)}
     wrong = misread(lang, ["maybe"], forms, lambda r: r.kind is None and r.undecided)
     wrong = [m for m, _ in wrong if m.split(stop(lang))[0].capitalize() not in alone]
     assert not wrong, wrong[:10]
@@ -194,7 +217,7 @@ def test_what_may_be_about_something_else_is_left_undecided(lang):
 def test_inside_a_longer_word_a_complaint_is_undecided(lang):
     phrases = [phrase for phrase in LANGUAGES[lang].wrong if phrase.endswith(".")]
     assert phrases
-    for way in (way for phrase in phrases for way in spellings(phrase)):
+    for way in (way for phrase in phrases for way in spellings_of_phrase(phrase)):
         read = read_text(f"{way}色書{TAILS[lang]}")
         assert (read.kind, read.undecided) == (None, True), way
         assert read_text(f"{way}{'吧' if lang == 'zh' else 'よね'}").kind is CORRECTION, way
@@ -222,7 +245,11 @@ def test_an_answer_cannot_silence_a_complaint(lang):
 @languages
 def test_thanks_that_the_answer_asks_for_say_nothing(lang):
     for thanks in ways(lang, "thanks"):
-        for answer in (f"a, b (say '{thanks}' to see the rest)", f"Reply with {thanks}.", f"Go on: „{thanks}“"):  # fmt: skip
+        for answer in (
+            f"a, b (say '{thanks}' to see the rest)",
+            f"Reply with {thanks}.",
+            f"Go on: „{thanks}“",
+        ):
             assert read_text(thanks, answer) == NOTHING, (thanks, answer)
         polite = f"{thanks}{stop(lang)} {TAILS[lang]}"
         assert read_text(thanks, polite) != NOTHING, polite
@@ -254,16 +281,36 @@ def test_innocent_sentences_say_nothing(message):
 @pytest.mark.parametrize(
     "message",
     [
-        "Great, thanks for nothing.", "Wow, great, another error.", "Thanks a lot, now everything is broken", "Super, jetzt ist alles kaputt",
-        "Perfect, it crashes /s", "Thanks, but could you make it shorter?", "Danke, aber kürzer wäre besser", "Merci pour rien",
-        "Thank you for your letter of 5 May. " + "We have read it with great interest and would like to come back to you. " * 4,
-        "Brilliant. You deleted my file.", "谢谢，全删了", "すごい、全部消えました",
-        "Corrige ce texte : il vont bien.", "Corrige este texto: ellos va.", "Correggi questa frase: io andare.", "исправь ошибки в этом тексте: он идут",
-        "不对称加密和对称加密的区别是什么？", "没用过Python，怎么开始学？", "違う色でもう一枚描いてください", "The printer is not working. Who do I call?",
-        "I asked for a raise yesterday. Write a follow-up email.", "Again!", "Noch mal!", "You missed a call. translate to French",
-        "Thank you for your order of 12 May. Translate to German.", "Thanks. Again!", "It is not right to steal. Translate to French.",
+        "Great, thanks for nothing.",
+        "Wow, great, another error.",
+        "Thanks a lot, now everything is broken",
+        "Super, jetzt ist alles kaputt",
+        "Perfect, it crashes /s",
+        "Thanks, but could you make it shorter?",
+        "Danke, aber kürzer wäre besser",
+        "Merci pour rien",
+        "Thank you for your letter of 5 May. "
+        + "We have read it with great interest and would like to come back to you. " * 4,
+        "Brilliant. You deleted my file.",
+        "谢谢，全删了",
+        "すごい、全部消えました",
+        "Corrige ce texte : il vont bien.",
+        "Corrige este texto: ellos va.",
+        "Correggi questa frase: io andare.",
+        "исправь ошибки в этом тексте: он идут",
+        "不对称加密和对称加密的区别是什么？",
+        "没用过Python，怎么开始学？",
+        "違う色でもう一枚描いてください",
+        "The printer is not working. Who do I call?",
+        "I asked for a raise yesterday. Write a follow-up email.",
+        "Again!",
+        "Noch mal!",
+        "You missed a call. translate to French",
+        "Thank you for your order of 12 May. Translate to German.",
+        "Thanks. Again!",
+        "It is not right to steal. Translate to French.",
     ],
-)  # fmt: skip
+)
 def test_what_may_be_meant_bitterly_is_left_undecided(message):
     read = read_text(message, "Here is the list.")
     assert (read.kind, read.undecided) == (None, True)
@@ -272,18 +319,28 @@ def test_what_may_be_meant_bitterly_is_left_undecided(message):
 @pytest.mark.parametrize(
     ("message", "confidence"),
     [
-        ("That is wrong.", 0.9), ("Thanks, but that is wrong.", 0.8), ("I meant column B", 0.7), ("No, column B", 0.7),
-        ("👎", 0.9), ("Danke, aber das stimmt nicht", 0.8),
+        ("That is wrong.", 0.9),
+        ("Thanks, but that is wrong.", 0.8),
+        ("I meant column B", 0.7),
+        ("No, column B", 0.7),
+        ("👎", 0.9),
+        ("Danke, aber das stimmt nicht", 0.8),
     ],
-)  # fmt: skip
+)
 def test_how_sure_a_correction_is(message, confidence):
     assert read_text(message).confidence == confidence
 
 
 @pytest.mark.parametrize(
     ("message", "confidence"),
-    [("Thanks!", 0.8), ("thanks so much for your help", 0.8), ("Thanks, now column B", 0.6), ("Perfect!", 0.5), ("👍", 0.5)],
-)  # fmt: skip
+    [
+        ("Thanks!", 0.8),
+        ("thanks so much for your help", 0.8),
+        ("Thanks, now column B", 0.6),
+        ("Perfect!", 0.5),
+        ("👍", 0.5),
+    ],
+)
 def test_how_sure_thanks_are(message, confidence):
     read = read_text(message)
     assert (read.kind, read.confidence) == (THANKS, confidence)
@@ -295,5 +352,5 @@ def test_any_text_is_read(text, answer):
     assert 0 <= read.confidence <= 1
     assert (read.kind is None) == (read.confidence == 0)
     assert not (read.undecided and read.kind)
-    own_words(text, answer)
-    request_of(text)
+    remove_quoted_text(text, answer)
+    request_fingerprint(text)

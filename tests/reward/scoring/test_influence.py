@@ -5,8 +5,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upswing.reward.influence import capped, fair_mean
-from upswing.senders import CAP, Voice
+from upswing.principals import CAP, Voice
+from upswing.reward.core.influence import cap_weights, fair_mean
 
 
 def raw_total(feedback):
@@ -33,7 +33,7 @@ def test_without_the_cap_the_eager_ones_would_own_the_mean():
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(1, 10_000), min_size=1, max_size=30))
 def test_nobody_weighs_more_than_the_cap(counts):
-    weights = capped(counts)
+    weights = cap_weights(counts)
     whole = sum(weights.values())
     most = CAP / len(weights) if len(weights) > 1 else 1
     assert all(weight <= most * whole * 1.000001 for weight in weights.values())

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scoring_cases import trajectory, turn
 
-from upswing.reward.code import MAX_BYTES, MAX_SNIPPETS, python_code
-from upswing.reward.quality import LintReport, is_reported, quality
+from upswing.reward.core.code import MAX_BYTES, MAX_SNIPPETS, python_code
+from upswing.reward.core.quality import LintReport, is_reported, quality_score
 
 GOOD = {"linter_results": {"pylint": 9.0}}
 
@@ -37,7 +37,7 @@ GOOD = {"linter_results": {"pylint": 9.0}}
     ],
 )
 def test_the_table_of_reports(metadata, score, source):
-    found = quality(trajectory(**metadata), None)
+    found = quality_score(trajectory(**metadata), None)
     assert (found.value, found.source) == (pytest.approx(score), source)
     assert is_reported(trajectory(**metadata))
 
@@ -58,34 +58,53 @@ def test_the_table_of_reports(metadata, score, source):
     ],
 )
 def test_what_cannot_be_read_is_no_report(metadata):
-    assert quality(trajectory(**metadata), None) is None
+    assert quality_score(trajectory(**metadata), None) is None
     assert not is_reported(trajectory(**metadata))
 
 
 def test_our_own_linter_stands_in_only_when_nothing_is_reported():
     lint = LintReport(score=5.0, sentence="So so.", statements=9, security={"high": 1})
-    assert quality(trajectory(), lint).value == pytest.approx((0.5 * 0.5 + 0.2 * 0.5) / 0.7)
-    assert quality(trajectory(**GOOD), lint).value == 0.9
-    assert quality(trajectory(), LintReport(score=None, sentence="No tools.")) is None
-    noted = quality(trajectory(linter_results="?"), lint).reasoning
+    assert quality_score(trajectory(), lint).value == pytest.approx((0.5 * 0.5 + 0.2 * 0.5) / 0.7)
+    assert quality_score(trajectory(**GOOD), lint).value == 0.9
+    assert quality_score(trajectory(), LintReport(score=None, sentence="No tools.")) is None
+    noted = quality_score(trajectory(linter_results="?"), lint).reasoning
     assert "linter_results could not be read" in noted
 
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["score", "max", "pylint", "flake8", "violations", "lines", "passed",
-                         "failed", "total", "pass_rate", "high", "low", "severity", "findings"]),
-        inner, max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "score",
+                    "max",
+                    "pylint",
+                    "flake8",
+                    "violations",
+                    "lines",
+                    "passed",
+                    "failed",
+                    "total",
+                    "pass_rate",
+                    "high",
+                    "low",
+                    "severity",
+                    "findings",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
-)  # fmt: skip
+)
 
 
 @given(json, json, json)
 def test_whatever_is_reported_the_score_is_in_range(linter, tests, security):
     told = {"linter_results": linter, "test_results": tests, "security_scan": security}
-    found = quality(trajectory(**told), None)
+    found = quality_score(trajectory(**told), None)
     assert found is None or 0 <= found.value <= 1
 
 
@@ -98,7 +117,12 @@ CODE = "def f(x):\n    return x + 1"
     ("step", "found"),
     [
         (turn(raw_response=f"Here:\n```python\n{CODE}\n```\nDone."), [CODE]),
-        (turn(raw_response=f"1. so\n   ```py\n   {CODE.replace(chr(10), chr(10) + '   ')}\n   ```"), [CODE]),
+        (
+            turn(
+                raw_response=f"1. so\n   ```py\n   {CODE.replace(chr(10), chr(10) + '   ')}\n   ```"
+            ),
+            [CODE],
+        ),
         (turn(raw_response=f"~~~python3\n{CODE}\n~~~"), [CODE]),
         (turn(raw_response=f"```\n{CODE}\n```"), []),
         (turn(raw_response=f"```js\n{CODE}\n```"), []),
@@ -110,13 +134,21 @@ CODE = "def f(x):\n    return x + 1"
         (turn(tool_name="python", tool_args={"code": "print(1)"}), ["print(1)"]),
         (turn(tool_name="run", tool_args={"code": CODE}), [CODE]),
         (turn(tool_name="run", tool_args={"code": "ls"}), []),
-        (turn(tool_name="code_execution_tool", tool_args={"runtime": "python", "code": "f()"}), ["f()"]),
-        (turn(tool_name="code_execution_tool", tool_args={"runtime": "terminal", "code": "x = 1"}), []),
+        (
+            turn(tool_name="code_execution_tool", tool_args={"runtime": "python", "code": "f()"}),
+            ["f()"],
+        ),
+        (
+            turn(
+                tool_name="code_execution_tool", tool_args={"runtime": "terminal", "code": "x = 1"}
+            ),
+            [],
+        ),
         (turn(tool_name="write_file", tool_args={"path": "a/b.py", "content": CODE}), [CODE]),
         (turn(tool_name="write_file", tool_args={"path": "b.txt", "content": CODE}), []),
         (turn(tool_name="write_file", tool_args={"path": 3, "content": [CODE]}), []),
     ],
-)  # fmt: skip
+)
 def test_where_python_is_found(step, found):
     assert [snippet.text for snippet in python_code(trajectory(step))] == found
 
@@ -127,7 +159,10 @@ def test_the_last_version_of_a_file_counts_and_the_same_code_counts_once():
 
     said = turn(raw_response="```python\ny = 2\n```")
     found = python_code(trajectory(write("x = 1"), said, dict(said), write("x = 3")))
-    assert [(s.text, s.origin, s.statements) for s in found] == [("y = 2", "turn 3", 1), ("x = 3", "turn 4", 1)]  # fmt: skip
+    assert [(s.text, s.origin, s.statements) for s in found] == [
+        ("y = 2", "turn 3", 1),
+        ("x = 3", "turn 4", 1),
+    ]
 
 
 def test_what_is_taken_is_bounded_and_the_newest_stays():
@@ -160,14 +195,14 @@ def test_code_that_bites_the_parser_is_not_code(name):
     started = time.process_time()
     step = turn(tool_name="python", tool_args={"code": HOSTILE[name]})
     found = python_code(trajectory(*(dict(step) for _ in range(20))))
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 30, "it takes minutes of CPU where it grows faster"
     assert bool(found) == (name in ("brackets", "escape"))
 
 
 def test_fences_without_end_take_no_longer_than_their_length():
-    started = time.perf_counter()
+    started = time.process_time()
     assert python_code(trajectory(turn(raw_response="```python\n" * 100_000))) == []
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 30, "as above"
 
 
 def test_nothing_is_ever_run(tmp_path):
@@ -182,4 +217,4 @@ def test_any_text_can_be_searched(text):
     step = turn(
         raw_response=text, output={"code": text}, tool_name="python", tool_args={"code": text}
     )
-    assert all(s.statements > 0 for s in python_code(trajectory(step)))  # fmt: skip
+    assert all(s.statements > 0 for s in python_code(trajectory(step)))

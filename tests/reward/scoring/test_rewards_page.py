@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from upswing.reward import baseline, completion, efficiency, opinion
-from upswing.reward.weights import BUILT_IN
+from upswing.reward.core import baseline, completion, efficiency, feedback
+from upswing.reward.core.weights import BUILT_IN
 
 PAGE = Path(__file__).parents[3] / "docs" / "rewards.md"
 
@@ -25,7 +25,7 @@ def cells(text):
     }
 
 
-@pytest.mark.parametrize("module", [completion, efficiency, opinion])
+@pytest.mark.parametrize("module", [completion, efficiency, feedback])
 def test_the_page_shows_the_tables_of_the_modules(module):
     rows = cells(module.__doc__)
     values = {row[-1] for row in rows}

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from tests.support import trajectory
 
+from upswing.app.loop import now
 from upswing.contracts.topics import FEEDBACK
-from upswing.runtime import now
 
 pytestmark = pytest.mark.live
 
@@ -43,7 +43,9 @@ async def test_a_trial_stores_nothing_and_says_what_would_become_of_it(loop, cli
     assert (await client("POST", "/v1/feedback", {**said, "dryrun": "yes"}))[0] == 422
     assert await stored(loop) == 0
     assert [
-        each.letter.detail for each in await loop.store.dead() if "dryrun" not in str(each)
+        each.letter.detail
+        for each in await loop.store.list_dead_letters()
+        if "dryrun" not in str(each)
     ] == []
 
 
@@ -55,12 +57,12 @@ async def test_a_word_on_work_that_nobody_tells_of_leaves_a_trace(loop, client, 
     lost = {target: str(uuid.uuid4()), "type": "thumbs_down", "feedback_id": "lost"}
     for word in (known, {"episode_id": "e-known", "type": "comment", "comment": "Fine."}, lost):
         assert (await client("POST", "/v1/feedback", word))[0] == 202
-    while await loop.rewarder.round():
+    while await loop.rewarder.run_once():
         pass
     moment = now()
     assert await loop.rewards.give_up_waiting(moment - timedelta(days=1), 100, now=moment) == 0
     assert await loop.rewards.give_up_waiting(moment + timedelta(days=1), 100, now=moment) == 1
-    (letter,) = [each.letter for each in await loop.store.dead()]
+    (letter,) = [each.letter for each in await loop.store.list_dead_letters()]
     assert (letter.reason, letter.subject) == ("unknown_target", FEEDBACK)
     assert json.loads(letter.payload)["feedback_id"] == "lost"
     assert await stored(loop) == 2

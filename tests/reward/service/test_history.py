@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry
 from tests.poison.test_stages import NOW, admitted, rounds
 from tests.support import raw
 
-from upswing.adapters.sql.rewards import Rewards
-from upswing.collect.admit import Limits, admit_feedback
+from upswing.collect.core.admit import AdmissionLimits, admit_feedback
+from upswing.infra.sql.rewards import Rewards
 from upswing.redact import Redactor
-from upswing.reward.assess import Rules
+from upswing.reward.core.assess import RewardRules
+from upswing.reward.core.weights import component_weights
 from upswing.reward.metrics import RewardMetrics
-from upswing.reward.service import Rewarder
-from upswing.reward.weights import weights
+from upswing.reward.rewarder import Rewarder
 
 PAGE = Path(__file__).parents[3] / "docs" / "rewards.md"
 STARS = [5] * 40 + [4] * 40 + [3] * 20
@@ -28,9 +28,12 @@ class Clocked:
     def __init__(self, store):
         self.now, self.store, self.rewards = NOW, store, Rewards(store.database)
         self.rewarder = Rewarder(
-            store, self.rewards, Rules(weights({})), RewardMetrics(CollectorRegistry()),
+            store,
+            self.rewards,
+            RewardRules(component_weights({})),
+            RewardMetrics(CollectorRegistry()),
             clock=lambda: self.now,
-        )  # fmt: skip
+        )
 
     async def recorded(self):
         row = admitted()
@@ -40,10 +43,14 @@ class Clocked:
 
     async def rated(self, trajectory_id, stars, name="f"):
         word = {
-            "feedback_id": f"{name}-{trajectory_id}", "timestamp": self.now.isoformat(), "type": "rating",
-            "trajectory_id": trajectory_id, "rating": stars, "user_id": "user-4",
-        }  # fmt: skip
-        said, _ = admit_feedback(raw(word), REDACTOR, Limits())
+            "feedback_id": f"{name}-{trajectory_id}",
+            "timestamp": self.now.isoformat(),
+            "type": "rating",
+            "trajectory_id": trajectory_id,
+            "rating": stars,
+            "user_id": "user-4",
+        }
+        said, _ = admit_feedback(raw(word), REDACTOR, AdmissionLimits())
         await self.store.take_feedback(said, now=self.now, announce=False)
         await rounds(self.rewarder)
         return (await self.rewards.newest(trajectory_id)).reward_components["user_feedback"]
@@ -63,16 +70,16 @@ async def test_four_stars_are_measured_by_stars_and_not_by_silence(store):
     assert early.raw_data["normalisation"]["method"] == "none", "nobody is a measure yet"
     assert early.raw_data["normalised"] == 0.75
     clocked.now += timedelta(hours=2)
-    await clocked.rewarder.chores()
+    await clocked.rewarder.maintain()
     late = await clocked.rated(await clocked.recorded(), 4)
     told = late.raw_data["normalisation"]
     expected = [(s - 1) / 4 for s in STARS] + [0.75]
     mean = sum(expected) / len(expected)
     assert told["mean"] == pytest.approx(mean)
     assert late.raw_data["normalised"] == pytest.approx(0.433, abs=0.005)
-    memory = clocked.rewarder._memory
-    await clocked.rewarder._remember()
-    assert clocked.rewarder._memory.windows == memory.windows, "a restart remembers the same"
+    memory = clocked.rewarder._history
+    await clocked.rewarder._load_history()
+    assert clocked.rewarder._history.windows == memory.windows, "a restart remembers the same"
 
 
 async def test_the_newest_revision_of_the_first_hour_counts_and_no_later_one(store):
@@ -81,16 +88,16 @@ async def test_the_newest_revision_of_the_first_hour_counts_and_no_later_one(sto
     await clocked.rated(name, 1)
     clocked.now += timedelta(minutes=59)
     await clocked.rated(name, 2, "g")
-    await clocked.rewarder.chores()
+    await clocked.rewarder.maintain()
     assert await scores(clocked, "user_feedback") == [], "its first hour is not over"
     clocked.now += timedelta(minutes=10)
     await clocked.rated(name, 5, "h")
-    await clocked.rewarder.chores()
+    await clocked.rewarder.maintain()
     assert await scores(clocked, "user_feedback") == [0.25]
     raw_total = (await scores(clocked, "raw_total"))[0]
     clocked.now += timedelta(days=3)
     await clocked.rated(name, 3, "i")
-    await clocked.rewarder.chores()
+    await clocked.rewarder.maintain()
     assert await scores(clocked, "user_feedback") == [0.25]
     assert await scores(clocked, "raw_total") == [raw_total]
 

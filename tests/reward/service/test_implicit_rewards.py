@@ -9,12 +9,12 @@ from tests.poison.test_stages import NOW, admitted, rewarder, rounds
 from tests.reward.groups.judge_doubles import Said
 from tests.support import trajectory
 
-from upswing.adapters.sql.outcomes import Outcomes
-from upswing.adapters.sql.rewards import Rewards
 from upswing.errors import Transient
-from upswing.reward.judge import Budget, Policy
-from upswing.reward.judge_service import Bench
+from upswing.infra.sql.rewards import Rewards
+from upswing.reward.group_judge import GroupJudge
+from upswing.reward.judge import Judge, JudgeBudget, JudgePolicy
 from upswing.reward.metrics import RewardMetrics
+from upswing.reward.outcome_repository import OutcomeRepository
 
 
 def talk(*says, **metadata):
@@ -44,17 +44,24 @@ async def opinion_of(store, name):
     return reward, reward.reward_components["user_feedback"]
 
 
-class Judge:
-    """A bench whose judge says what it is told to say; None: it is away."""
+class TurnReader:
+    """A group judge whose model says what it is told to say; None: it is away."""
 
     def __init__(self, store, stage, says=None, **budget):
         self.now, self.says, self.asked = NOW, says, []
-        self.outcomes = Outcomes(store.database)
-        self.bench = Bench(
-            store, Rewards(store.database), self.outcomes, stage, RewardMetrics(CollectorRegistry()),
-            clock=lambda: self.now, window_hours=1, min_agents=2, ask=self.ask, budget=Budget(**budget),
-            policy=Policy("a-judge", tries=1), sleep=self.sleep,
-        )  # fmt: skip
+        self.outcomes = OutcomeRepository(store.database)
+        policy = JudgePolicy("a-judge", tries=1)
+        self.group_judge = GroupJudge(
+            store,
+            Rewards(store.database),
+            self.outcomes,
+            stage,
+            Judge(self.ask, policy, JudgeBudget(**budget), sleep=self.sleep),
+            RewardMetrics(CollectorRegistry()),
+            clock=lambda: self.now,
+            window_hours=1,
+            min_agents=2,
+        )
 
     async def ask(self, messages, _=None):
         self.asked.append(messages)
@@ -67,7 +74,7 @@ class Judge:
 
     async def after(self, **passed):
         self.now += timedelta(**passed)
-        return await self.bench.read_unclear_turns()
+        return await self.group_judge.read_unclear_turns()
 
 
 async def test_a_correction_is_in_one_component_and_says_so(store):
@@ -105,7 +112,7 @@ async def test_a_judge_reads_the_turn_that_no_rule_can(store, says, score):
     await rounds(stage)
     reward, before = await opinion_of(store, name)
     assert (before.score, "not clear" in before.reasoning) == (0.5, True)
-    judge = Judge(store, stage, says)
+    judge = TurnReader(store, stage, says)
     assert [await judge.after(minutes=0), await judge.after(days=1)] == [1, 0]
     reward, said = await opinion_of(store, name)
     assert said.score == pytest.approx(score)
@@ -121,14 +128,14 @@ async def test_a_judge_that_is_away_or_babbles_is_asked_again_and_paid(store):
     name = await take(store, talk("Great, thanks for nothing."))
     stage = rewarder(store, None)
     await rounds(stage)
-    judge = Judge(store, stage)
+    judge = TurnReader(store, stage)
     assert [await judge.after(minutes=m) for m in (0, 1, 5)] == [1, 0, 1]
     judge.says = "I cannot say."
     assert await judge.after(minutes=10) == 1
     assert (await opinion_of(store, name))[1].score == 0.5
     (told,) = await judge.outcomes.verdicts()
     assert (told.judged, told.tries) == (False, 3)
-    again = Judge(store, rewarder(store, None), VERDICTS[0][0])  # as after a restart
+    again = TurnReader(store, rewarder(store, None), VERDICTS[0][0])  # as after a restart
     again.now = judge.now
     assert await again.after(hours=1) == 1
     assert (await opinion_of(store, name))[1].score == pytest.approx(0.26)
@@ -139,7 +146,7 @@ async def test_a_spent_budget_asks_nobody(store):
     await take(store, talk("Great, thanks for nothing."))
     stage = rewarder(store, None)
     await rounds(stage)
-    judge = Judge(store, stage, VERDICTS[0][0], max_tokens=1)
+    judge = TurnReader(store, stage, VERDICTS[0][0], max_tokens=1)
     assert await judge.after(minutes=0) == 1
     assert judge.asked == []
 
@@ -149,7 +156,7 @@ async def test_what_is_erased_is_not_asked_about(store):
     await take(store, made)
     stage = rewarder(store, None)
     await rounds(stage)
-    judge = Judge(store, stage)
+    judge = TurnReader(store, stage)
     await judge.after(minutes=0)
     asked = len(judge.asked)
     await store.database.write(lambda tx: tx.execute("DELETE FROM trajectories"))

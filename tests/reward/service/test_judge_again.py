@@ -9,29 +9,39 @@ from tests.poison.test_stages import NOW, admitted, rewarder, rounds
 from tests.reward.groups.judge_doubles import Reading, Said, answer
 from tests.support import trajectory
 
-from upswing.adapters.sql.outcomes import Outcomes
-from upswing.adapters.sql.rewards import Rewards
 from upswing.errors import Transient
-from upswing.reward.judge import Policy
-from upswing.reward.judge_service import Bench
+from upswing.infra.sql.rewards import Rewards
+from upswing.reward.group_judge import GroupJudge
+from upswing.reward.judge import Judge, JudgePolicy
 from upswing.reward.metrics import RewardMetrics
+from upswing.reward.outcome_repository import OutcomeRepository
 
 WINDOW = "2026-01-01T01:00"
 
 
-class Judge:
-    """A bench whose judge is away until it is told to be there, at a time that is moved by hand."""
+class JudgedStore:
+    """A group judge whose model is away until it is said to be there, at a time that is moved by hand."""
 
     def __init__(self, store):
         self.now, self.away, self.asked = NOW, True, 0
-        self.outcomes, self.registry = Outcomes(store.database), CollectorRegistry()
-        self.bench = Bench(
-            store, Rewards(store.database), self.outcomes, rewarder(store, None),
-            RewardMetrics(self.registry), clock=lambda: self.now, window_hours=1, min_agents=2,
-            ask=self.ask, policy=Policy("double", tries=1), sleep=self.sleep,
-        )  # fmt: skip
+        self.outcomes, self.registry = OutcomeRepository(store.database), CollectorRegistry()
+        self.reply = self.score
+        self.group_judge = GroupJudge(
+            store,
+            Rewards(store.database),
+            self.outcomes,
+            rewarder(store, None),
+            Judge(self.ask, JudgePolicy("double", tries=1), sleep=self.sleep),
+            RewardMetrics(self.registry),
+            clock=lambda: self.now,
+            window_hours=1,
+            min_agents=2,
+        )
 
     async def ask(self, messages, _=None):
+        return await self.reply(messages)
+
+    async def score(self, messages):
         self.asked += 1
         if self.away:
             raise Transient("The judge is away.")
@@ -44,7 +54,7 @@ class Judge:
     async def after(self, **passed):
         """How many groups are dealt with once this time has passed."""
         self.now += timedelta(**passed)
-        return await self.bench.judge_ended_windows()
+        return await self.group_judge.judge_ended_windows()
 
     def counted(self, state):
         return self.registry.get_sample_value("upswing_judge_groups", {"state": state})
@@ -56,7 +66,7 @@ async def judge(store):
         made = trajectory(metadata={"window_id": WINDOW}, agent_id=f"agent-{number}")
         await store.take(admitted(made), door="nats", now=NOW, stream_seq=None, announce=False)
     await rounds(rewarder(store, None))
-    return Judge(store)
+    return JudgedStore(store)
 
 
 async def test_a_group_is_asked_about_again_with_a_back_off_until_it_is_judged(judge):
@@ -76,10 +86,10 @@ async def test_after_a_week_it_is_given_up_until_a_person_wants_it(judge):
     assert tries[-15:] == [0] * 15
     assert (judge.counted("waiting"), judge.counted("given_up")) == (0, 1)
     judge.away = False
-    assert await judge.outcomes.ask_again(judge.now) == 1
+    assert await judge.outcomes.retry_unjudged(judge.now) == 1
     assert await judge.after() == 1
     assert (judge.counted("judged"), judge.counted("given_up")) == (1, 0)
-    assert await judge.outcomes.ask_again(judge.now) == 0
+    assert await judge.outcomes.retry_unjudged(judge.now) == 0
 
 
 async def test_an_hour_of_waiting_is_one_alert(judge, caplog):
@@ -97,19 +107,18 @@ async def test_an_hour_of_waiting_is_one_alert(judge, caplog):
 
 async def test_each_asking_counts_on_its_own_day(judge):
     judge.away = False
-    real = judge.ask
 
-    async def prose(messages, _=None):
-        await real(messages)
+    async def prose(messages):
+        await judge.score(messages)
         return Said("They were all rather good.", 700, 70)
 
-    judge.bench._ask = prose
+    judge.reply = prose
     await judge.after()
-    first = await judge.outcomes.spent(judge.now - timedelta(days=1))
-    judge.bench._ask = real
+    first = await judge.outcomes.spent_since(judge.now - timedelta(days=1))
+    judge.reply = judge.score
     assert await judge.after(days=2) == 1
-    assert await judge.outcomes.spent(judge.now - timedelta(days=1)) == (1000, 100, 0.0)
-    whole = await judge.outcomes.spent(judge.now - timedelta(days=7))
+    assert await judge.outcomes.spent_since(judge.now - timedelta(days=1)) == (1000, 100, 0.0)
+    whole = await judge.outcomes.spent_since(judge.now - timedelta(days=7))
     assert whole[0] == first[0] + 1000 > 1000
     (told,) = await judge.outcomes.verdicts()
     assert (told.judged, told.prompt_tokens) == (True, whole[0])

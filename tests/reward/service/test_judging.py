@@ -13,7 +13,7 @@ from tests.support import Client, cli, trajectory, until
 
 from upswing.config import JudgeConfig, Settings, Surroundings
 from upswing.contracts.outcome import EXAMPLE as OUTCOME
-from upswing.dataset.sample import sample_of
+from upswing.dataset.sample import build_sample
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "groups"))
 from judge_doubles import Endpoint
@@ -63,8 +63,8 @@ async def test_a_model_judges_an_ended_window_once_with_the_truth_before_it(data
                 "POST", "/v1/outcomes", OUTCOME | {"window_id": WINDOW, "scenario_id": WINDOW}
             )
             ids = await fill(loop, client)
-            assert await loop.bench.judge_ended_windows() == 1
-            assert await loop.bench.judge_ended_windows() == 0
+            assert await loop.group_judge.judge_ended_windows() == 1
+            assert await loop.group_judge.judge_ended_windows() == 0
             assert len(endpoint.requests) == 1
             asked = json.dumps(endpoint.requests[0])
             assert all(f"{TOKEN}-{place}" in asked for place in range(5))
@@ -84,7 +84,7 @@ async def test_erasing_a_user_erases_what_the_judge_said_of_their_work(data):
     async with Endpoint() as endpoint, await judged_loop(data, endpoint) as loop:
         async with Client(loop.running.http_url, loop.running.key) as client:
             await fill(loop, client)
-            await loop.bench.judge_ended_windows()
+            await loop.group_judge.judge_ended_windows()
             assert list((data / "judge").rglob("*.json"))
             await client("DELETE", "/v1/users/user-4/data")
             assert not list((data / "judge").rglob("*.json"))
@@ -96,7 +96,7 @@ async def test_a_group_whose_judge_fails_is_kept_unjudged_with_the_reason(data):
     async with Endpoint(*[(200, prose)] * 9) as endpoint, await judged_loop(data, endpoint) as loop:
         async with Client(loop.running.http_url, loop.running.key) as client:
             ids = await fill(loop, client)
-            await loop.bench.judge_ended_windows()
+            await loop.group_judge.judge_ended_windows()
             reward = await loop.rewards.newest(ids[0])
             assert "judge" not in reward.reward_components
             _, told = await client("GET", "/v1/judgements")
@@ -110,7 +110,7 @@ async def test_a_group_whose_judge_fails_is_kept_unjudged_with_the_reason(data):
             done = await asyncio.to_thread(cli, "judge", "retry", data=data)
             assert b"1 group will be asked about again" in done.stdout
             endpoint.script.clear()
-            assert await loop.bench.judge_ended_windows() == 1
+            assert await loop.group_judge.judge_ended_windows() == 1
             _, told = await client("GET", "/v1/judgements")
             assert told["groups"][0]["judged"] is True
 
@@ -121,7 +121,7 @@ async def test_a_spent_budget_leaves_groups_unjudged(data):
         async with await judged_loop(data, endpoint, max_tokens_per_day=10) as loop:
             async with Client(loop.running.http_url, loop.running.key) as client:
                 await fill(loop, client)
-                await loop.bench.judge_ended_windows()
+                await loop.group_judge.judge_ended_windows()
                 _, told = await client("GET", "/v1/judgements")
     assert "budget" in told["groups"][0]["reason"]
     assert not endpoint.requests
@@ -134,7 +134,7 @@ def test_what_the_judge_knows_is_in_nothing_that_training_reads():
             "tokens": [{"turn_id": 1, "ids": [1, 2], "logprobs": [-0.1, -0.2]}],
         }
     )
-    sample = sample_of(body, reward=0.9, raw_total=0.8, window_id=WINDOW, scenario_id=WINDOW)
+    sample = build_sample(body, reward=0.9, raw_total=0.8, window_id=WINDOW, scenario_id=WINDOW)
     seen = msgspec.json.encode(sample).decode()
     assert TOKEN in json.dumps(body)
     assert TOKEN not in seen

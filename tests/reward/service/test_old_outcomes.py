@@ -3,8 +3,8 @@
 import pytest
 from tests.dataset.data_cases import admitted, put
 
-from upswing.adapters.sql.rewards import Rewards
-from upswing.dataset.outcome import outcome_of
+from upswing.dataset.outcome import trajectory_outcome
+from upswing.infra.sql.rewards import Rewards
 
 TOLD = [
     {},
@@ -40,10 +40,10 @@ async def test_old_rows_say_how_well_it_went_and_who_checked_it(store, step):
     rows = [await put(store, admitted(metadata=told)) for told in TOLD]
     await forgotten(store)
     rewards, done = Rewards(store.database), 0
-    while found := await rewards.reread(step):
+    while found := await rewards.reread_outcomes(step):
         done += found
     assert done == len(TOLD)
-    outcomes = [outcome_of(told) for told in TOLD]
+    outcomes = [trajectory_outcome(told) for told in TOLD]
     assert await known(store) == [
         (row.trajectory_id, outcome.verified, outcome.value, row.answers)
         for row, outcome in zip(rows, outcomes, strict=True)
@@ -57,10 +57,10 @@ async def test_what_is_known_is_left_alone_and_old_rows_are_read_once(store):
     rewards = Rewards(store.database)
     await put(store, admitted(metadata={"outcome": 0.25}))
     before = await known(store)
-    assert not await rewards.reread()
+    assert not await rewards.reread_outcomes()
     assert await known(store) == before
     await forgotten(store)
-    assert not await rewards.reread()
+    assert not await rewards.reread_outcomes()
 
 
 async def test_a_body_that_cannot_be_read_holds_up_no_other(store):
@@ -68,5 +68,5 @@ async def test_a_body_that_cannot_be_read_holds_up_no_other(store):
     await forgotten(store)
     sql = "UPDATE trajectories SET body = ? WHERE trajectory_id = ?"
     await store.database.write(lambda tx: tx.execute(sql, (b"{]", rows[1].trajectory_id)))
-    assert await Rewards(store.database).reread() == 3
+    assert await Rewards(store.database).reread_outcomes() == 3
     assert [row[2] for row in await known(store)] == [0.25, None, 0.25]

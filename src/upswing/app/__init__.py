@@ -1,0 +1,1 @@
+"""How do the parts become a loop, and what runs beside them?"""

@@ -1,0 +1,125 @@
+"""How do the parts become the page's application? Gate, login, frame, and the pages in it.
+
+request ──▶ Gate ──▶ /login, /logout, /health, /static
+              └────▶ nicegui: one page with its frame; the pages inside it change without loading anew
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fastapi import FastAPI
+from nicegui import Client, app, ui
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from upswing.config import DashboardConfig
+from upswing.dashboard.client import LoopClients
+from upswing.dashboard.core.origin import OwnHosts
+from upswing.dashboard.core.sessions import (
+    LoginAttempts,
+    LoginLimits,
+    Session,
+    SessionTable,
+)
+from upswing.dashboard.gate import SESSION, CookieJar, Gate, ScriptNonces
+from upswing.dashboard.live import LiveFeeds
+from upswing.dashboard.login import LoginRoutes
+from upswing.dashboard.pages import ROUTES
+from upswing.dashboard.widgets.context import PageContext
+from upswing.dashboard.widgets.frame import Frame
+
+_STATIC = Path(__file__).parent / "static"
+_HEAD = (
+    '<link rel="icon" href="/static/favicon.svg" type="image/svg+xml">'
+    '<link rel="stylesheet" href="/static/upswing.css"><script src="/static/theme.js"></script>'
+)
+_TICK_SECONDS = 1.0
+
+
+def make_application(
+    url: str, hosts: OwnHosts, port: int, config: DashboardConfig, *, clock: Callable[[], float]
+) -> Gate:
+    """The whole page for the loop at `url`."""
+    clients = LoopClients(url, clock=clock)
+    feeds = LiveFeeds(clients)
+    sessions = SessionTable(LoginLimits(seconds=config.session_hours * 3600))
+    cookies = CookieJar(f"upswing_session_{port}", secure=config.https)
+    login = LoginRoutes(
+        clients, sessions, LoginAttempts(), cookies, clock=clock, on_logout=_leave_pages
+    )
+    _serve_pages(clients, feeds)
+    outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    for route in login.routes():
+        outer.router.routes.append(route)
+    outer.router.routes.append(Route("/session", _session, methods=["GET"]))
+    outer.router.routes.append(Route("/favicon.ico", _icon, methods=["GET"]))
+    outer.router.routes.append(Mount("/static", StaticFiles(directory=_STATIC)))
+    app.add_middleware(ScriptNonces)
+    ui.run_with(
+        outer,
+        title="Upswing",
+        favicon=_STATIC / "favicon.svg",
+        dark=None,
+        language="en-US",
+        tailwind=False,
+        show_welcome_message=False,
+        binding_refresh_interval=None,
+        reconnect_timeout=20.0,
+    )
+    return Gate(outer, sessions, hosts, cookies, clock=clock)
+
+
+async def _session(_: Request) -> Response:
+    """For a page that cannot connect: is it still logged in? Whoever is not does not get here."""
+    return PlainTextResponse("ok\n")
+
+
+async def _icon(_: Request) -> Response:
+    return FileResponse(_STATIC / "favicon.svg")
+
+
+def _serve_pages(clients: LoopClients, feeds: LiveFeeds) -> None:
+    ui.add_head_html(_HEAD, shared=True)
+
+    def build(client: Client) -> None:
+        session = client.request.scope[SESSION]
+        page = PageContext(session, clients.of(session.key), feeds.of(session.key))
+        client.storage["session"] = session
+        theme = client.request.cookies.get("upswing_theme", "auto")
+        _build_page(client, page, theme if theme in {"light", "dark"} else "auto")
+
+    for path in ("/", "/{rest:path}"):
+        ui.page(path)(build)
+
+
+def _build_page(client: Client, page: PageContext, theme: str) -> None:
+    frame = Frame(page, theme)
+    router = client.sub_pages_router
+    router.on_path_changed(frame.mark)
+    frame.mark(router.current_path)
+    with frame.content:
+        ui.sub_pages(dict(ROUTES), data={"page": page})
+
+    async def tick() -> None:
+        frame.say_live()
+        await frame.count_alerts()
+        if page.session.ended:
+            client.open("/login")
+            return
+        await page.look()
+
+    client.on_connect(page.feed.open_page)
+    client.on_disconnect(page.feed.close_page)
+    client.on_delete(page.leave)
+    ui.timer(_TICK_SECONDS, tick)
+
+
+def _leave_pages(session: Session) -> None:
+    """Whoever logs out in one tab is logged out in all."""
+    for client in list(Client.instances.values()):
+        if client.storage.get("session") is session and client.has_socket_connection:
+            client.open("/login")

@@ -1,0 +1,1 @@
+"""What the page decides and how it words things: functions of values."""

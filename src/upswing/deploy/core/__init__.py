@@ -1,0 +1,1 @@
+"""What should happen to a rollout, and why? States, evidence, tests and verdicts: values in, values out."""

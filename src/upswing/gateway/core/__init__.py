@@ -1,0 +1,1 @@
+"""What does the gateway decide? Which episode, which model, what is recorded: values in, values out."""

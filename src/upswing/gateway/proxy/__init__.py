@@ -1,0 +1,1 @@
+"""How does a request reach a model's server, and its answer the client?"""

@@ -1,0 +1,1 @@
+"""What do all stages stand on? The bus, the store, objects, processes and tasks."""

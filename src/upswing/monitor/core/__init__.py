@@ -1,0 +1,1 @@
+"""What do the loop's own figures mean? Values in, values out."""

@@ -1,0 +1,71 @@
+r"""How is a tree written as YAML? The little that configuration files need: mappings, lists, scalars, long texts.
+
+>>> print(dump({"groups": [{"name": "a b", "for": "5m", "on": True, "expr": "x\n  > 1"}], "none": []}), end="")
+groups:
+  - name: 'a b'
+    for: 5m
+    'on': true
+    expr: |-
+      x
+        > 1
+none: []
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+Tree = Mapping[str, "Tree"] | Sequence["Tree"] | str | float | bool
+_PLAIN = re.compile(r"[A-Za-z_/][\w./-]*|\d+[smhd]")
+_BLOCK = re.compile(r"\S(.*\S)?(\n+ *\S(.*\S)?)+")
+"""Several lines, the first of which is not indented, and none of which ends with a space."""
+_RESERVED = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+"""What YAML takes for something else than text."""
+
+
+def dump(tree: Tree) -> str:
+    """The tree as YAML, with a line end."""
+    return "\n".join(_lines(tree)) + "\n"
+
+
+def _lines(tree: Tree) -> Iterator[str]:
+    if isinstance(tree, Mapping) and tree:
+        for key, value in tree.items():
+            first, *rest = _lines(value)
+            nested = isinstance(value, Mapping | Sequence) and not isinstance(value, str) and value
+            yield f"{_text(key)}:" if nested else f"{_text(key)}: {first}"
+            yield from (f"  {line}".rstrip() for line in ((first, *rest) if nested else rest))
+    elif isinstance(tree, Sequence) and not isinstance(tree, str) and tree:
+        for value in tree:
+            first, *rest = _lines(value)
+            yield f"- {first}"
+            yield from (f"  {line}".rstrip() for line in rest)
+    elif isinstance(tree, str) and _BLOCK.fullmatch(tree):
+        yield "|-"
+        yield from tree.split("\n")
+    else:
+        yield _scalar(tree)
+
+
+def _scalar(value: Tree) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case str():
+            return _text(value)
+        case Mapping():
+            return "{}"
+        case _:
+            return "[]"
+
+
+def _text(value: str) -> str:
+    if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
+        return value
+    if "\n" in value:
+        return json.dumps(value, ensure_ascii=False)
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,1 @@
+"""What do OpenAI-compatible servers and clients say to each other? Errors and completions as values."""

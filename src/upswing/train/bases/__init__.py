@@ -1,0 +1,1 @@
+"""Which base models can be had without a download, and how are they loaded?"""

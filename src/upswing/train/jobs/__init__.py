@@ -1,0 +1,1 @@
+"""How does a request to train become a job, and a job a model?"""

@@ -1,6 +1,0 @@
-"""The training child: `python -m upswing.training JOB_FOLDER`.
-
-It reads `job.json` and `samples.jsonl` in its folder, goes on from the newest checkpoint there, and
-tells its parent on standard output how it goes (`train.report`). It touches nothing outside its
-folder but the cache of bases, and speaks to nobody.
-"""

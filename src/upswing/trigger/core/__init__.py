@@ -1,0 +1,1 @@
+"""Is it time to train, and on what? Values in, values out."""

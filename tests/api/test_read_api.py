@@ -14,12 +14,15 @@ from tests.support import Client, raw, trajectory, until
 
 from upswing.api.auditing import AUDITED
 from upswing.api.deployment import DeploymentRoutes
+from upswing.api.scopes import GATEWAY, REQUESTER
 from upswing.api.validation import ValidationRoutes
 from upswing.config import Settings, Surroundings, TriggerConfig
 from upswing.contracts import DeadLetter
 from upswing.contracts.examples import EXAMPLES
 from upswing.contracts.typed import from_tree
 from upswing.infra.sql.database import Tx
+from upswing.monitor.alert_repository import AlertRepository
+from upswing.monitor.core.alert_states import AlertSeen, BeginAlert
 
 pytestmark = [pytest.mark.live, pytest.mark.asyncio(loop_scope="module")]
 KEY = "an-operators-own-key-0123456789-abcdef"
@@ -368,7 +371,7 @@ async def test_every_way_by_which_operators_write_is_audited(shared):
     writing = {
         (each.method, each.path)
         for each in routes
-        if each.method != "GET" and each.scopes and each.scopes <= {"operator", "gateway"}
+        if each.method != "GET" and each.scopes and each.scopes <= {*REQUESTER, GATEWAY}
     }
     assert writing - {("POST", "/v1/feedback/check")} == AUDITED.keys()
 
@@ -379,6 +382,13 @@ async def a_dead_letter(shared):
     letter = from_tree(tree, DeadLetter)
     await shared.store.add_dead_letter(letter, stage="collect")
     return str(letter.dead_id)
+
+
+async def an_alert(shared):
+    seen = AlertSeen("ModelRolledBack", "v4 was rolled back.", {"model": "v4"})
+    alerts = AlertRepository(shared.store.database, [], new_id=uuid.uuid4)
+    (row,) = await alerts.apply([BeginAlert(seen, "urgent")], {}, shared.now())
+    return row.alert_id
 
 
 async def actions(shared, ask):
@@ -398,6 +408,7 @@ async def actions(shared, ask):
         "retry-judge": ("POST", "/v1/judgements/retry", b""),
         "outcome": ("POST", "/v1/outcomes", outcome),
         "replay": ("POST", f"/v1/dead/{letter}/replay", b""),
+        "acknowledge": ("POST", f"/v1/alerts/{await an_alert(shared)}/acknowledge", {}),
         "train": ("POST", "/training/start", {"algorithm": "grpo"}),
         "cancel": ("POST", f"/training/{name}/cancel", b""),
         "trigger": ("POST", "/api/admin/training/trigger", {"force": True}),
@@ -420,7 +431,7 @@ async def test_every_action_is_in_the_trail_with_who_and_what_changed(shared, as
             what,
         )
         assert entry["hash"] == trail["head"]
-        if what in {"revoke-key", "opt-out", "opt-in", "replay", "cancel"}:
+        if what in {"revoke-key", "opt-out", "opt-in", "replay", "cancel", "acknowledge"}:
             assert entry["before"] is not None
             assert entry["before"] != entry["after"]
         if path.startswith(("/v1/optouts", "/v1/users")):

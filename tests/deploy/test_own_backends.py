@@ -254,6 +254,13 @@ async def test_validation_sends_no_field_that_a_probe_found_to_be_refused(tmp_pa
         assert (answer.text, server.minded) == ("hi", [])
 
 
+@pytest.mark.parametrize("elsewhere", ["400", "404", "429", "500", "503", "close"])
+async def test_a_server_of_chat_alone_can_be_used_whatever_other_paths_get(tmp_path, elsewhere):
+    async with Profiled(Profile(elsewhere=elsewhere, adapters=True)) as server:
+        found = await probe(server.url, "theirs", "")
+    assert (found.shapes, found.tools, found.logprobs) == ((), True, True)
+
+
 async def test_adapters_are_seen_by_their_path(tmp_path):
     for has in (True, False):
         async with Profiled(Profile(adapters=has)) as server:

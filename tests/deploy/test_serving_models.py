@@ -154,7 +154,7 @@ async def test_what_is_not_there_can_never_be_served(serving, double):
 async def test_a_model_at_a_url_is_asked_there(serving, double):
     double.names.append("qwen")
     at = await serving.ensure(model(3, model_id="qwen", path=double.url))
-    assert (at.backend, at.name, at.extra) == (f"{double.url}/v1", "qwen", {})
+    assert (at.backend, at.name, at.extra) == (f"{double.url}/v1", "qwen", {"stream_options": None})
     named = await serving.ensure(model(4, path=f"{double.url}/v1#qwen"))
     assert (named.model_id, named.name) == ("agent-zero-rl-v4", "qwen")
     with pytest.raises(Rejected, match="does not serve"):

@@ -31,6 +31,8 @@ class Profile:
     """Answers 400 to a field that it does not know."""
     adapters: bool = False
     redirects: bool = False
+    elsewhere: str = "404"
+    """What a path that it does not know gets: a status, or `close` for a connection that just ends."""
     page: bool = False
     """Answers everything with a web page and 200."""
     kind: str = "application/json"
@@ -76,7 +78,9 @@ class Profiled(Server):
         if path.endswith("/load_lora_adapter") and profile.adapters:
             return await self.refuse(writer, 405 if request["method"] == "GET" else 400, "How?")
         if not path.endswith("/chat/completions"):
-            return await self.refuse(writer, 404, "There is no such path.")
+            if profile.elsewhere == "close":
+                return writer.close()
+            return await self.refuse(writer, int(profile.elsewhere), "There is no such path.")
         return await self._completed(request["body"], writer)
 
     async def _completed(self, asked, writer):

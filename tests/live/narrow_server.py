@@ -22,6 +22,8 @@ class Narrow(Server):
         self.requests.clear()
         if request["method"] == "GET":
             return await self.send(writer, {"object": "list", "data": [{"id": "narrow"}]})
+        if not request["path"].endswith("/chat/completions"):
+            return await self.send(writer, {"error": "no such path"}, status="404 Not Found")
         tokens = sum(len(str(each.get("content"))) for each in request["body"]["messages"])
         try:
             bytearray(PER_PAIR * tokens * tokens)

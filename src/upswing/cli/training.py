@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import math
 import os
@@ -252,6 +251,8 @@ def read_store(folder: Path, what: Callable[[Database], Awaitable[T]]) -> T:
             return await what(store.database)
         finally:
             store.close()
+
+    import asyncio
 
     found: T = asyncio.run(run())
     return found

@@ -10,7 +10,7 @@
 | token ids         | `return_token_ids`, unless it is OpenAI's own     | they come                        |
 | strict?           | all of these                                      | it refuses one, tools aside      |
 | counted streams   | `stream_options`                                  | 2xx                              |
-| other shapes      | `POST /responses`, `POST /messages`               | an answer in that shape          |
+| other shapes      | `POST /responses`, `POST /messages`               | an answer in that shape; all else is a no |
 | adapters          | `GET /load_lora_adapter`                          | 405: the path is there           |
 
 | it answers                             | becomes                                                     |
@@ -216,15 +216,21 @@ class _Probe:
         return False, _has_token_ids(_first_choice(self._url, body).get("token_ids"))
 
     async def _probe_shape(self, shape: str) -> bool:
-        """Does it answer a request of this shape in that shape?"""
+        """Does it answer a request of this shape in that shape?
+
+        It has answered chat by now, into which every shape can be translated: anything but a clear yes is a no.
+        """
         known_by, fields = _SHAPES[shape]
         request = {"model": self._name, **fields}
         path, headers = f"{self._url}/{shape}", {}
         if shape == "messages":
             headers = {"anthropic-version": "2023-06-01", "x-api-key": self._key}
-        status, body = await send_request("POST", path, request, self._key, self._seconds, headers)
-        if status in _RETRY_STATUSES:
-            raise Transient(f"The server at {self._url} answers {status}.")
+        try:
+            status, body = await send_request(
+                "POST", path, request, self._key, self._seconds, headers
+            )
+        except Transient:
+            return False
         return 200 <= status < 300 and _is_answer(body, known_by)
 
     async def _probe_adapters(self) -> bool:

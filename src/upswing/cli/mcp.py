@@ -93,6 +93,7 @@ def _serve_http(arguments: argparse.Namespace) -> int:
         believe_forms=arguments.believe_forms,
     )
     app: Any = http_app(arguments.data, dict(os.environ), options)
+    listener.listen()  # whoever comes now waits for an answer, and is not refused
     print(f"MCP answers at http://{arguments.host}:{port}{PATH}", flush=True)
     config = uvicorn.Config(app, log_level="warning", lifespan="on", access_log=False)
     uvicorn.Server(config).run(sockets=[listener])

@@ -1,5 +1,6 @@
 """What the tests stand on: a real loop in this process or in its own, and both databases."""
 
+import asyncio
 import contextlib
 import gc
 import hashlib
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -300,17 +302,42 @@ def _until_postgres_answers(url, server):
     pytest.fail("PostgreSQL was not ready in 30 s")
 
 
-@pytest.fixture
-def postgres(postgres_server):
-    """A fresh database on that server."""
+@contextlib.contextmanager
+def fresh_database(server, template="template1"):
+    """The address of a database of its own, which begins as a copy of another."""
     import psycopg
 
     name = f"test_{os.getpid()}_{time.monotonic_ns()}"
-    with psycopg.connect(postgres_server, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-    yield postgres_server.rpartition("/")[0] + f"/{name}"
-    with psycopg.connect(postgres_server, autocommit=True) as admin:
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        yield server.rpartition("/")[0] + f"/{name}"
         admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """A fresh database on that server."""
+    with fresh_database(postgres_server) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server, tmp_path_factory):
+    """The name of a database with all tables, to be copied: to make them takes longer than most tests."""
+    from upswing.infra.sql.store import open_store
+
+    with fresh_database(postgres_server) as made:
+        store = open_store(tmp_path_factory.mktemp("migrated"), made)
+        with ThreadPoolExecutor(1) as thread:  # this one may have a loop that runs
+            thread.submit(asyncio.run, store.prepare()).result()
+        store.close()
+        yield made.rpartition("/")[2]
+
+
+@pytest.fixture
+def postgres_with_tables(postgres_server, migrated_postgres):
+    with fresh_database(postgres_server, migrated_postgres) as made:
+        yield made
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.live)])
@@ -324,7 +351,7 @@ async def store(request, tmp_path):
         case "sqlite":
             made = open_store(tmp_path)
         case _:
-            made = open_store(tmp_path, request.getfixturevalue("postgres"))
+            made = open_store(tmp_path, request.getfixturevalue("postgres_with_tables"))
     await made.prepare()
     yield made
     made.close()

@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Every process that a test starts would compile all of the source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-all test-extras storm bench check clean
+.PHONY: install demo test test-long test-all test-extras storm bench check clean
 
 install: $(STAMP)  ## .venv with everything in it
 
@@ -15,7 +15,10 @@ demo: $(STAMP)  ## the whole loop turns, and you see it
 	$(BIN)/upswing demo
 
 test: $(STAMP)  ## the default tests: unit, property, learning, live
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=10 -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=10 -m "not slow and not long" $(ARGS)
+
+test-long: $(STAMP)  ## those that take long because they start, kill and wait for whole processes; CI runs them, too
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations=10 -m "long and not slow" $(ARGS)
 
 test-all: $(STAMP)  ## the slow ones too
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)

@@ -220,6 +220,7 @@ def test_a_format_that_is_none_is_refused(monkeypatch):
     assert LogOptions.chosen("json", None, "main").format == "json"
 
 
+@pytest.mark.long
 @pytest.mark.live
 def test_a_loop_logs_to_its_file(start, data):
     path = data.parent / "log" / "upswing.log"

@@ -157,6 +157,7 @@ BY_GATEWAY = {
 """Who → what becomes of a word on the own key's episode, and what is answered to who closes it."""
 
 
+@pytest.mark.long
 async def test_an_episode_at_a_gateway_is_its_keys_and_so_is_the_word_on_it(data):
     """In both shapes, at a gateway that has forgotten the episode: the store knows whose it is."""
     chat = {"model": "m", "messages": [user("hi")], "user": USER}

@@ -43,6 +43,7 @@ MAIL = "ann" + "@" + "example.org"
 # ── durable ──────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_what_was_answered_with_202_is_there_after_kill_9(start, data):
     process = await asyncio.to_thread(start)
     answered = []
@@ -642,6 +643,7 @@ RUNNER = """
 """
 
 
+@pytest.mark.long
 async def test_a_message_that_kills_its_taker_is_buried_at_its_fifth_delivery(tmp_path, data):
     script = tmp_path / "runner.py"
     script.write_text(textwrap.dedent(RUNNER))

@@ -116,6 +116,7 @@ async def test_a_full_child_makes_its_askers_wait_and_still_answers_all():
     assert all(isinstance(VERDICTS.decode(each), Passed) for each in told)
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_one_that_says_nothing_is_ended_and_the_next_is_answered(caplog):
     child = WorkerProcess(MODULE, GREETING, silence_seconds=8.0)

@@ -104,6 +104,7 @@ async def test_an_open_page_shows_the_loop_change_without_loading_anew(stage):
         await page.wait_for_function(f"([n]) => ({counted})() === n", arg=[before + 3])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("size", "scheme"), [(WIDE, "light"), (NARROW, "dark")], ids=["1280-light", "390-dark"]
 )
@@ -413,6 +414,7 @@ async def test_a_page_whose_process_dies_comes_back_and_asks_to_log_in(stage):
     assert (await stage.ask("GET", "/health"))[0] == 200
 
 
+@pytest.mark.long
 async def test_a_page_of_its_own_tells_that_the_loop_is_away_and_goes_on_when_it_is_back(stage):
     async with stage.standing_alone() as alone, alone.tab() as page:
         await page.wait_for_selector(".live.on >> visible=true")
@@ -425,6 +427,7 @@ async def test_a_page_of_its_own_tells_that_the_loop_is_away_and_goes_on_when_it
         await page.wait_for_selector("tr[data-id]")
 
 
+@pytest.mark.long
 async def test_after_five_wrong_keys_even_the_right_one_has_to_wait(stage):
     async with stage.standing_alone() as alone, alone.tab(log_in=False) as page:
         for number in range(5):

@@ -70,6 +70,7 @@ def run(installed, served, client):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", ["openai", "openai-stream", "anthropic", "anthropic-stream"])
 def test_a_javascript_client_uses_its_tool(installed, served, client):
     told = run(installed, served, client)

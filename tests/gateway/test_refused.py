@@ -281,6 +281,7 @@ sys.exit(gateway_server.main(sys.argv[1:]))
 """
 
 
+@pytest.mark.long
 async def test_a_gateway_without_one_of_its_tasks_says_so_and_ends(tmp_path):
     """Whoever started it starts another: `upswing up`, or a service manager."""
     async with nats(tmp_path / "nats") as server:

@@ -147,6 +147,7 @@ async def test_a_former_baseline_whose_server_is_gone_is_answered_for(stream):
             assert metadata(gateway, "e1")["mixed_models"] == ["before", "after"]
 
 
+@pytest.mark.long
 async def test_a_gateway_that_is_started_while_the_loop_is_away_knows_it_from_the_bucket(tmp_path):
     """What the bus keeps is the plan and, where several gateways answer, who had each episode."""
     async with nats(tmp_path / "nats") as server, Scripted() as backend:

@@ -186,6 +186,7 @@ async def beating(program, pulse):
     return child
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_a_child_that_holds_its_interpreter_goes_on_until_it_is_stopped(caplog):
     pulse = Pulse(SHORT)
@@ -242,6 +243,7 @@ async def test_a_frozen_bus_is_replaced_on_its_port(tmp_path):
         assert await until(answers, 60)
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_a_frozen_gateway_is_replaced_and_its_clients_are_answered(tmp_path):
     async with nats(tmp_path / "nats") as server, Scripted() as backend:
@@ -261,6 +263,7 @@ async def test_a_frozen_gateway_is_replaced_and_its_clients_are_answered(tmp_pat
             await gateway.stop()
 
 
+@pytest.mark.long
 @pytest.mark.live
 @pytest.mark.parametrize("module", ["upswing.collect.worker", "upswing.gateway.recorder.child"])
 async def test_a_frozen_worker_is_replaced_for_whoever_waits_and_whoever_asks_next(
@@ -296,6 +299,7 @@ def _question(module):
     return encode_frame("t", raw(trajectory()))
 
 
+@pytest.mark.long
 @pytest.mark.live
 @pytest.mark.learn
 async def test_a_frozen_model_server_is_replaced_where_it_was(bases, tmp_path):

@@ -230,6 +230,7 @@ def test_a_world_that_goes_away_spoils_episodes_and_no_agent_is_blamed():
     far.__exit__()
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_a_job_of_the_loop_plays_after_it_has_learned_from_the_log(data, bases):
     data.mkdir(mode=0o700)

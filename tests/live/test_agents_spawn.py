@@ -64,6 +64,7 @@ def spawned(house, *options):
     return json.loads(cli("agents", "spawn", "--json", *options, data=house.data).stdout)
 
 
+@pytest.mark.long
 async def test_what_agents_do_is_stored_in_groups_with_outcomes_and_what_users_said(house):
     await served(house)
     world, before = Triage(), await trainable(house)

@@ -39,6 +39,7 @@ async def answered(process, seconds=180):
     return set(statuses)
 
 
+@pytest.mark.long
 async def test_a_killed_main_finds_its_model_server_and_a_killed_model_server_is_replaced(
     tmp_path, bases
 ):

@@ -136,6 +136,7 @@ KINDS = {
 CONFLICT = "a known id with other content"
 
 
+@pytest.mark.long
 @sized("bad_ones", 200, 1_000)
 async def test_bad_messages_of_every_kind_cost_ten_times_as_many_good_ones_nothing(data, bad_ones):
     chance = random.Random(3)

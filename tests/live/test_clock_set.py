@@ -81,6 +81,7 @@ def test_the_double_sets_the_time_of_day_and_nothing_else(wall_clock):
     assert max(passed, monotonic) < 60
 
 
+@pytest.mark.long
 async def test_a_ramp_takes_its_time_whatever_the_clock_shows(tmp_path, wall_clock, monkeypatch):
     data = tmp_path / "data"
     data.mkdir()
@@ -131,6 +132,7 @@ def held(data):
     return timedelta(microseconds=micros or 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("offset", ["+86400", "-86400"])
 async def test_a_gateway_whose_clock_is_a_day_off_follows_a_canary(tmp_path, wall_clock, offset):
     async with nats(tmp_path / "nats") as server, Scripted() as backend, board(server) as made:

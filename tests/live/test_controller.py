@@ -225,6 +225,7 @@ def standing(data):
     return json.loads(body), read_record(record[0])
 
 
+@pytest.mark.long
 async def test_a_killed_controller_is_followed_at_the_same_step_with_its_evidence(tmp_path):
     data = tmp_path / "data"
     data.mkdir()

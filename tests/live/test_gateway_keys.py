@@ -43,6 +43,7 @@ async def opens(gateway, key, status=200):
     await until(told, 60, f"it never answers {status}")
 
 
+@pytest.mark.long
 async def test_keys_of_agents_and_operators_open_the_gateway_until_they_are_revoked(data):
     async with (
         Scripted() as backend,

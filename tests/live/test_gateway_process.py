@@ -218,6 +218,7 @@ def child(folder, server, **more):
     return GatewaySupervisor(folder, told, port=0)
 
 
+@pytest.mark.long
 async def test_kills_under_load_cost_a_moment_and_nothing_that_was_acknowledged(tmp_path):
     async with nats(tmp_path / "nats") as server, Scripted() as backend, board(server) as write:
         await write(plan(model("base", backend.url)))
@@ -254,6 +255,7 @@ async def test_kills_under_load_cost_a_moment_and_nothing_that_was_acknowledged(
         assert len(kept) == len(set(kept))
 
 
+@pytest.mark.long
 async def test_a_gateway_that_is_told_to_end_lets_answers_end_and_records_what_is_open(tmp_path):
     go_on = asyncio.Event()
 
@@ -373,6 +375,7 @@ def a_loop(*rows):
             thread.join()
 
 
+@pytest.mark.long
 async def test_a_pin_is_refused_at_the_first_start_and_means_the_base_later(tmp_path, caplog):
     async with nats(tmp_path / "nats") as server, Scripted() as backend, board(server) as write:
         base, new = model("tiny", backend.url), model("agent-rl-v3", backend.url)
@@ -420,6 +423,7 @@ async def test_a_pin_is_refused_at_the_first_start_and_means_the_base_later(tmp_
                 await gateway.stop()
 
 
+@pytest.mark.long
 async def test_a_restart_that_the_system_refuses_is_tried_again(tmp_path, monkeypatch, caplog):
     async with nats(tmp_path / "nats") as server, board(server) as write:
         await write(plan(model("base", "http://127.0.0.1:1")))

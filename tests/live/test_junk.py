@@ -90,6 +90,7 @@ async def examined(data, before, caplog):
     return "told" if alerts else "nothing"
 
 
+@pytest.mark.long
 @sized("tries", 60, 1000)
 async def test_no_flip_and_no_cut_of_any_file_goes_unnoticed_or_is_served(
     data, tmp_path, caplog, tries, trials

@@ -29,6 +29,7 @@ def lose_acks(monkeypatch, share, seed):
     return lost
 
 
+@pytest.mark.long
 @sized("how_many", 1_500, 10_000)
 async def test_sent_three_times_with_a_fifth_of_the_acks_lost_everything_is_one_row(
     data, monkeypatch, trials, how_many

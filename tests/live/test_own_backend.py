@@ -20,6 +20,7 @@ ASKED = {
 }
 
 
+@pytest.mark.long
 async def test_two_steps_and_agents_are_answered_by_a_strict_server_without_a_list(tmp_path):
     data = tmp_path / "data"
     data.mkdir(mode=0o700)

@@ -125,6 +125,7 @@ async def test_a_key_of_the_environment_that_was_revoked_by_hand_is_refused_in_o
             pass
 
 
+@pytest.mark.long
 def test_every_flipped_bit_and_every_cut_of_the_secrets_file_is_found(tmp_path):
     read_secrets(tmp_path)
     path = tmp_path / "secrets.json"
@@ -186,6 +187,7 @@ def test_a_secrets_file_of_an_older_version_is_taken_and_gets_its_checksum(tmp_p
     assert "check" in json.loads((tmp_path / "secrets.json").read_text())
 
 
+@pytest.mark.long
 async def test_no_child_knows_a_key_beyond_what_it_needs(data, monkeypatch):
     secrets = {
         "AGENTGYM_RL_API_KEY": "key-of-the-operator-1",

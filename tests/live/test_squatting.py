@@ -106,6 +106,7 @@ async def _more_dead(loop, before):
     return (await loop.store.counts())["dead"] > before and letters
 
 
+@pytest.mark.long
 async def test_nobody_takes_the_id_of_an_episode_that_is_open_at_a_gateway(data):
     async with (
         Scripted() as backend,

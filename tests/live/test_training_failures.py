@@ -108,6 +108,7 @@ def saved_steps(home):
     return [int(path.name[5:]) for path in (home / "checkpoints").glob("step-*")]
 
 
+@pytest.mark.long
 async def test_a_killed_child_is_followed_by_another_that_goes_on_from_its_checkpoint(folder):
     async with Bench(folder) as bench:
         await bench.recorded()
@@ -127,6 +128,7 @@ async def test_a_killed_child_is_followed_by_another_that_goes_on_from_its_check
     assert not training_children()
 
 
+@pytest.mark.long
 @sized("times", 1, 3)
 async def test_a_real_nan_halves_the_rate_and_at_the_third_time_a_person_is_called(
     folder, caplog, times
@@ -167,6 +169,7 @@ async def test_memory_that_runs_out_is_answered_by_smaller_passes(folder):
         assert recipe.batch_size == 64
 
 
+@pytest.mark.long
 async def test_bad_data_is_named_left_out_and_training_goes_on_without_it(folder):
     async with Bench(folder) as bench:
         await bench.recorded()
@@ -190,6 +193,7 @@ async def test_a_job_with_nothing_to_learn_fails_with_data_and_makes_no_model(fo
         assert await bench.loop.models.list() == []
 
 
+@pytest.mark.long
 async def test_a_job_that_takes_too_long_is_ended_and_after_three_times_given_up(folder):
     async with Bench(folder, timeout_hours=3 / 3600) as bench:
         await bench.recorded()
@@ -217,6 +221,7 @@ async def is_followed(bench, pid, job, step):
     assert status["status"] == ("completed" if step else "cancelled"), status
 
 
+@pytest.mark.long
 @sized("step", 0, 6)
 async def test_a_child_that_hangs_is_noticed_by_its_silence(folder, step):
     async with Bench(folder, heartbeat_seconds=5) as bench:
@@ -227,6 +232,7 @@ async def test_a_child_that_hangs_is_noticed_by_its_silence(folder, step):
         await is_followed(bench, pid, job, step)
 
 
+@pytest.mark.long
 @sized("step", 0, 6)
 async def test_a_child_that_is_frozen_is_replaced_at_once(folder, step):
     async with Bench(folder, retry_minutes=60) as bench:
@@ -237,6 +243,7 @@ async def test_a_child_that_is_frozen_is_replaced_at_once(folder, step):
         await is_followed(bench, pid, job, step)
 
 
+@pytest.mark.long
 async def test_storage_that_is_away_is_waited_for_and_nothing_is_trained_twice(
     folder, s3, s3_server
 ):
@@ -259,6 +266,7 @@ async def first_failure(bench):
     return next(iter(await bench.failures()), None) if await bench.loop.jobs.get(JOB) else None
 
 
+@pytest.mark.long
 async def test_a_cancelled_job_ends_and_leaves_nothing(folder):
     async with Bench(folder) as bench:
         await bench.recorded()
@@ -272,6 +280,7 @@ async def test_a_cancelled_job_ends_and_leaves_nothing(folder):
         await until(lambda: not (folder / "jobs" / f"job-{JOB}").exists())
 
 
+@pytest.mark.long
 async def test_a_loop_that_is_killed_goes_on_with_its_job(folder, start):
     first = start(folder)
     async with Client(first.info["http_url"], first.info["key"]) as client:

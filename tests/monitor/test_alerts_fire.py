@@ -63,6 +63,7 @@ async def scene_with_stack(tmp_path, data):
         yield scene, stack
 
 
+@pytest.mark.long
 async def test_every_alert_fires_when_its_cause_is_made_and_resolves_when_it_is_gone(
     tmp_path, small_disk
 ):

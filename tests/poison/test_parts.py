@@ -335,6 +335,7 @@ async def test_a_spool_is_emptied_though_some_of_it_is_spoilt(tmp_path):
 # ── a whole loop ─────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_a_loop_over_a_spoilt_store_starts_and_works(data):
     """What somebody put into every table; then the loop is started, and agents go on."""

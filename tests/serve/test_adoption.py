@@ -62,6 +62,7 @@ async def left_behind(bases, folder, path, seconds):
             os.kill(int(pid), signal.SIGKILL)
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_the_next_one_adopts_it_as_it_is_and_watches_over_it(bases, tiny, tmp_path):
     path, _ = checkpoint(tiny, tmp_path, "v1", full=False)
@@ -85,6 +86,7 @@ async def test_the_next_one_adopts_it_as_it_is_and_watches_over_it(bases, tiny, 
         assert not alive(process.pid)
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_one_that_is_not_wanted_so_is_ended(bases, tiny, tmp_path):
     path, _ = checkpoint(tiny, tmp_path, "v1", full=False)
@@ -101,6 +103,7 @@ async def test_one_that_is_not_wanted_so_is_ended(bases, tiny, tmp_path):
             await process.stop()
 
 
+@pytest.mark.long
 @pytest.mark.live
 @pytest.mark.parametrize("gone", [False, True])
 async def test_without_anybody_to_serve_it_ends(bases, tiny, tmp_path, gone):

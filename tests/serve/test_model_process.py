@@ -76,6 +76,7 @@ def gone(pid):
     return True
 
 
+@pytest.mark.long
 async def test_killed_it_comes_back_on_the_same_port_with_its_adapters(
     process, bases, tiny, tmp_path
 ):
@@ -163,6 +164,7 @@ async def refusals_are_our_errors(process, tmp_path):
     assert status == 401
 
 
+@pytest.mark.long
 async def test_told_to_stop_it_lets_an_answer_end_and_exits_with_zero(started, tmp_path):
     child = await started("--with-parent")
     async with Client((tmp_path / "ready").read_text()) as client:
@@ -178,6 +180,7 @@ async def test_told_to_stop_it_lets_an_answer_end_and_exits_with_zero(started, t
     assert await asyncio.wait_for(child.wait(), 300) == 0
 
 
+@pytest.mark.long
 async def test_without_its_parent_it_ends(started):
     child = await started("--with-parent")
     child.stdin.close()

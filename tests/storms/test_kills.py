@@ -195,6 +195,7 @@ class Town:
             line.turn("clear")
 
 
+@pytest.mark.long
 @sized("kills", 4, 200)
 async def test_kills_of_every_process_in_bad_weather_lose_and_double_nothing(
     tmp_path, bases, kills, trials

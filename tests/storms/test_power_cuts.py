@@ -60,6 +60,7 @@ async def lost_at(data, promised, sent):
     )
 
 
+@pytest.mark.long
 @sized("cuts", 3, 100)
 async def test_what_was_acknowledged_outlives_the_power(tmp_path, cuts, trials):
     chance = random.Random(cuts)

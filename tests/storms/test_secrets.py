@@ -267,6 +267,7 @@ async def settled(client, operator):
     return (await client("GET", "/v1/status"))[1]["outbox"] == 0
 
 
+@pytest.mark.long
 @sized("rounds", 0, 10)
 async def test_no_secret_in_a_name_a_header_or_a_path_is_kept_or_told(
     start, data, tmp_path, rounds, trials

@@ -20,6 +20,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 async def test_a_bus_behind_a_line_that_fell_silent_is_found_again_and_nothing_is_doubled(
     tmp_path, trials
 ):

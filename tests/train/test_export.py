@@ -153,6 +153,7 @@ def by(agent):
     return [turn | {"action": {"type": "response", "raw_response": f"As {agent} says."}}]
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_the_command_writes_each_layout_of_what_may_be_learned_from(tmp_path):
     store = open_store(tmp_path)

@@ -198,6 +198,7 @@ async def test_a_world_that_breaks_in_a_task_spoils_it_and_blames_nobody(make):
 # ── looks ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 async def test_what_is_not_decided_is_answered_more_often(make):
     async with Learned({"new": 0.5, "old": 0.5}) as models, make(models) as prover:
         report = await prover.runner.validate("new", "old")

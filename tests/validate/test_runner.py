@@ -87,6 +87,7 @@ async def test_its_decision_can_be_tried_again(make):
     assert json.loads(outcome)["word"] != "fail"
 
 
+@pytest.mark.long
 async def test_the_usual_suites_all_run(make):
     async with Endpoint(ignorant=["old"]) as models:
         async with make(models, ValidateConfig(), base="tiny") as prover:

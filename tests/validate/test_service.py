@@ -495,6 +495,7 @@ async def test_a_foreign_suite_is_performed_in_chunks():
     assert (report.suites[0].done, report.suites[0].planned) == (3, 4)
 
 
+@pytest.mark.long
 @pytest.mark.live
 async def test_a_whole_validation_with_real_code():
     from upswing.validate.sandbox.sandbox import Sandbox

@@ -61,6 +61,7 @@ def lesson(tasks, chat, tokenizer):
     return {"input_ids": ids_BT, "attention_mask": mask_BT, "labels": labels_BT}
 
 
+@pytest.mark.long
 async def test_who_knows_the_rule_passes_and_who_does_not_fails(bases, tmp_path):
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -74,6 +74,7 @@ async def honest(door, count):
     return told
 
 
+@pytest.mark.long
 @both
 async def test_where_few_files_can_be_opened_honest_clients_are_answered(kind):
     with process(kind, 256) as door:

@@ -279,3 +279,22 @@ class StreamConsumer:
         log.warning("%s", error, extra={"action": "later", "messages": len(deliveries)})
         for delivery in deliveries:
             await delivery.redeliver_later(_REDELIVERY.seconds(delivery.message.deliveries))
+
+
+class ConsumerFactory:
+    """Makes the consumers of one process. They crash together: one of them at a time processes suspects."""
+
+    def __init__(self, bus: Bus, attempts: Attempts, dead_letters: DeadLetterWriter) -> None:
+        self._bus, self._attempts, self._dead_letters = bus, attempts, dead_letters
+        self._alone = asyncio.Lock()
+
+    def make(self, stream: str, subject: str, name: str, handler: MessageHandler) -> StreamConsumer:
+        """A consumer of a stream's messages on `subject`, durable by its name."""
+        return StreamConsumer(
+            self._bus.pull(stream, subject, name),
+            self._bus,
+            self._attempts,
+            handler,
+            dead_letters=self._dead_letters,
+            alone=self._alone,
+        )

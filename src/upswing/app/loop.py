@@ -52,7 +52,7 @@ from upswing.infra.nats.consumer import ConsumerFactory
 from upswing.infra.nats.permissions import OPERATOR
 from upswing.infra.nats.server import EmbeddedServer, make_private_folder
 from upswing.infra.nats.traffic import make_buckets
-from upswing.infra.sql.mark import Marker
+from upswing.infra.sql.store_mark import StoreMarkWriter
 from upswing.monitor.log_alerts import AlertLogHandler
 from upswing.redact import Redactor
 from upswing.train.core.request import check_recipe_settings
@@ -121,7 +121,7 @@ class Loop:
         self._nudges = asyncio.Event()
         self._log_alerts = AlertLogHandler()
         self._http_url = ""
-        self._marker: Marker | None = None
+        self._marker: StoreMarkWriter | None = None
         self.server: EmbeddedServer | None = None
         self.delivery: ModelDelivery | None = None
         self._dashboard_url: str | None = None
@@ -248,7 +248,7 @@ class Loop:
         self.maintenance = make_maintenance(self.context, stages, on_failure=self._parts.on_failure)
         run("upkeep", self.maintenance.run)
         if self._inspection:
-            self._marker = Marker(self.folder, self.store.database)
+            self._marker = StoreMarkWriter(self.folder, self.store.database)
             run("mark", self._marker.run)
             run("inspection", self._inspection.run)
         return stages

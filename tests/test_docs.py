@@ -86,8 +86,7 @@ def mistakes(command, root):
     ([], ['no command go', 'no option --fast'])
     """
     at, found, options = root, [], set()
-    for word in command.split()[1:]:
-        word = word.split("=")[0].strip(",.()")
+    for word in (each.split("=")[0].strip(",.()") for each in command.split()[1:]):
         options |= {each for action in at._actions for each in action.option_strings}
         if word.startswith("--") and word not in options:
             found.append(f"no option {word}")

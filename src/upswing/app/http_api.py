@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,8 +39,8 @@ class ApiSources:
 
     new_key: Callable[[], tuple[str, str]]
     """A fresh id and a fresh key."""
-    erase_pending: Callable[[], Awaitable[None]]
-    """Erases what users have asked to be erased."""
+    erase_pending: Callable[[], Awaitable[tuple[int, int]]]
+    """Erases what waits to be erased from streams and the archive."""
     store_trouble: Callable[[], str | None]
     dashboard_url: Callable[[], str | None]
     worlds: Mapping[str, str]
@@ -154,7 +154,7 @@ class HttpApi:
         )
         return [*alerts.routes(), *reports.routes()]
 
-    def _analysis(self) -> list[Route]:
+    def _analysis(self) -> Sequence[Route]:
         return AnalysisRoutes(
             self._stages.analyst,
             Validations(self._context.store.database),

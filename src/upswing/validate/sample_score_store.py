@@ -55,7 +55,7 @@ class FileSampleScores:
         self._lock = asyncio.Lock()
 
     async def load(self, run_id: str) -> Sequence[SampleScore]:
-        return await asyncio.to_thread(lambda: tuple(_read_scores(self._path(run_id))))
+        return await asyncio.to_thread(lambda: tuple(_read_sample_scores(self._path(run_id))))
 
     async def append(self, run_id: str, sample_scores: Sequence[SampleScore]) -> None:
         lines = b"".join(
@@ -211,7 +211,7 @@ def _is_of_trajectory(name: str, trajectory_ids: Collection[str]) -> bool:
     return name.removeprefix("pin-").rpartition("-")[0] in trajectory_ids
 
 
-def _read_scores(path: Path) -> Iterator[SampleScore]:
+def _read_sample_scores(path: Path) -> Iterator[SampleScore]:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:

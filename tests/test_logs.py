@@ -15,7 +15,7 @@ from upswing.logs import (
     JsonFormatter,
     LogOptions,
     Repeats,
-    about,
+    log_context,
     record_of_json,
     set_up_logging,
 )
@@ -142,7 +142,7 @@ def test_a_fault_is_one_line_too():
 
 def test_what_is_logged_within_is_about_its_job():
     log = JsonLog()
-    with about(job="j-1"), about(model="m-1"):
+    with log_context(job="j-1"), log_context(model="m-1"):
         said = log.say("x")
         assert (said["job_id"], said["model_id"]) == ("j-1", "m-1")
         assert log.say("x", job="j-2")["job_id"] == "j-2", "what a line says itself counts"

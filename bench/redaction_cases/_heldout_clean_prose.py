@@ -97,7 +97,7 @@ El tren sale a las 8:45 de la vía 7 y llega a las 12:10.
 La factura del ⟨day⟩ de ⟨price⟩ EUR se pagó en dos partes.
 La sala ⟨small⟩ del tercer piso tiene ⟨percent⟩ plazas.
 He olvidado mi contraseña y el correo para restablecerla no llega.
-¿Olvidó su contraseña? Pulse el enlace y siga los pasos.
+¿Olvidó su contraseña? HeartbeatMonitor el enlace y siga los pasos.
 La contraseña es incorrecta y la cuenta se bloquea tras tres intentos.
 La contraseña es obligatoria para abrir este archivo.
 El secreto de una buena sopa es el tiempo y un poco de nuez moscada.

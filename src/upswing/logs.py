@@ -85,7 +85,7 @@ _bound: ContextVar[Mapping[str, str] | None] = ContextVar("ids of the log", defa
 
 
 @contextlib.contextmanager
-def about(**ids: str) -> Iterator[None]:
+def log_context(**ids: str) -> Iterator[None]:
     """Every line that is logged within the block is about these, by the names of `IDS`."""
     token = _bound.set({**(_bound.get() or {}), **ids})
     try:

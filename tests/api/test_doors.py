@@ -534,7 +534,7 @@ async def test_postgres_holds_the_loop_as_sqlite_does(data, postgres, text):
         _, dead = await client("GET", "/v1/dead")
         assert {info["letter"]["reason"] for info in dead["dead"]} >= {"conflict", "malformed"}
         assert not (data / "upswing.db").exists()
-        assert not loop._failed.is_set()
+        assert not loop.failed.is_set()
 
 
 def nats_server(folder):

@@ -28,7 +28,7 @@ async def test_a_stop_during_a_start_is_obeyed_between_its_steps(tmp_path, step)
         stop.set()
 
     watching = asyncio.create_task(at_that_step())
-    assert await loop._start_unless_stopped(stop) is None
+    assert await loop.start_unless_stopped(stop) is None
     await watching
     assert not (tmp_path / "data" / "running.json").exists()
     assert not is_locked(tmp_path / "data")

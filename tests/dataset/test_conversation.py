@@ -11,7 +11,7 @@ from tests.gateway.test_trajectory import Talk, user
 
 from upswing.contracts import Trajectory, from_builtins
 from upswing.dataset.sample import Sample, SampleTurn
-from upswing.train.learn.chat import TemplateFeatures, chat_turns
+from upswing.train.chat.turns import TemplateFeatures, chat_turns
 from upswing.validate.core.harvest import harvested_task
 from upswing.validate.core.pin import messages_before
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 from tests.support import UPSWING, Client, Process, alive, cli, family, until
 
-from upswing.demo.slips import ground_truth_text, private_slip
+from upswing.demo.private_data import ground_truth_text, private_remark
 from upswing.worlds.known import make_world
 
 pytestmark = [pytest.mark.live, pytest.mark.learn, pytest.mark.slow]
@@ -155,7 +155,7 @@ def the_training_text_tells_nothing(data):
     """What a job learns from is there while it runs: neither what was right nor what users let slip."""
     tasks = [task.task_id for task in make_world("desk", SEED).training]
     marks = [ground_truth_text(task).split()[-1].encode() for task in tasks]
-    marks += [_private(task) for task in tasks if private_slip(task)]
+    marks += [_private(task) for task in tasks if private_remark(task)]
     assert [*data.glob("jobs/*/samples.jsonl")]
     for path in data.glob("jobs/*/*"):
         content = path.read_bytes() if path.is_file() else b""
@@ -163,13 +163,13 @@ def the_training_text_tells_nothing(data):
 
 
 def _private(task):
-    return private_slip(task).split()[-1].rpartition("=")[2].encode()
+    return private_remark(task).split()[-1].rpartition("=")[2].encode()
 
 
 def nothing_private_is_left(data, rows):
     """Whatever users let slip is nowhere; what was right is in the store, and in no training text."""
     done = {task for (task,) in rows("SELECT DISTINCT task_id FROM trajectories")}
-    slips = [_private(task) for task in done if private_slip(task)]
+    slips = [_private(task) for task in done if private_remark(task)]
     truths = [ground_truth_text(task).split()[-1].encode() for task in done]
     assert len(slips) > 3
     bodies = b"".join(bytes(body) for (body,) in rows("SELECT body FROM trajectories"))

@@ -9,7 +9,7 @@ from upswing.config import read_settings
 from upswing.demo.ending import summarise_demo
 from upswing.demo.heldout import Measured, held_out_interval, measured_improvement
 from upswing.demo.plan import SIZES, DemoPlan, accelerated_clock, load_plan, save_plan
-from upswing.demo.slips import Slips, ground_truth_text, private_slip
+from upswing.demo.private_data import PrivateDataWorld, ground_truth_text, private_remark
 from upswing.deploy.core.policy import deploy_policy_of
 from upswing.errors import Misuse
 from upswing.train.core.request import check_recipe_settings
@@ -112,12 +112,12 @@ def test_a_run_that_did_not_help_says_so(after, improved):
 
 
 def test_some_users_let_something_slip_at_the_beginning_only():
-    world = Slips(Triage())
-    task = next(task for task in world.training if private_slip(task.task_id))
+    world = PrivateDataWorld(Triage())
+    task = next(task for task in world.training if private_remark(task.task_id))
     state = world.reset(task)
-    assert world.observe(state).text.endswith(private_slip(task.task_id))
+    assert world.observe(state).text.endswith(private_remark(task.task_id))
     after = world.step(state, "refund")
-    assert private_slip(task.task_id) not in world.observe(after).text
+    assert private_remark(task.task_id) not in world.observe(after).text
     assert world.outcome(after).truth == ground_truth_text(task.task_id)
 
 

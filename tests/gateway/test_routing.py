@@ -218,23 +218,28 @@ def test_a_plan_survives_its_journey():
     assert read_plan(write_plan(plan)) == plan
 
 
+def model(model_id, **fields):
+    """A model of a plan, as it is on the wire."""
+    return {"model_id": model_id, "backend": "http://h", "name": "n"} | fields
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"candidates": [{"model": {"model_id": "n", "backend": "http://h", "name": "n"}, "share": 1.5}]}, "<= 1.0"),
-        ({"candidates": [{"model": {"model_id": "n", "backend": "http://h", "name": "n"}, "share": -0.1}]}, ">= 0.0"),
-        ({"candidates": [{"model": {"model_id": m, "backend": "http://h", "name": "n"}, "share": 0.6} for m in "ab"]}, "sum to 1.2"),
-        ({"candidates": [{"model": {"model_id": "base", "backend": "http://h", "name": "n"}, "share": 0.1}]}, "twice"),
-        ({"baseline": {"model_id": "a\r\nb", "backend": "http://h", "name": "n"}}, "regex"),
-        ({"baseline": {"model_id": "b", "backend": "file:///etc/passwd", "name": "n"}}, "regex"),
-        ({"baseline": {"model_id": "b", "backend": "http://user:pw@h", "name": "n"}}, "regex"),
-        ({"baseline": {"model_id": "b", "backend": "http://h/\r\nx: y", "name": "n"}}, "regex"),
-        ({"baseline": {"model_id": "b", "backend": "http://h", "name": "n", "timeout_seconds": 0}}, "> 0"),
+        ({"candidates": [{"model": model("n"), "share": 1.5}]}, "<= 1.0"),
+        ({"candidates": [{"model": model("n"), "share": -0.1}]}, ">= 0.0"),
+        ({"candidates": [{"model": model(m), "share": 0.6} for m in "ab"]}, "sum to 1.2"),
+        ({"candidates": [{"model": model("base"), "share": 0.1}]}, "twice"),
+        ({"baseline": model("a\r\nb")}, "regex"),
+        ({"baseline": model("b", backend="file:///etc/passwd")}, "regex"),
+        ({"baseline": model("b", backend="http://user:pw@h")}, "regex"),
+        ({"baseline": model("b", backend="http://h/\r\nx: y")}, "regex"),
+        ({"baseline": model("b", timeout_seconds=0)}, "> 0"),
         ({"salt": ""}, "length"),
         ({"lease_until": "tomorrow"}, "RFC3339"),
         ({"lease_until": "2025-01-01T00:00:00"}, "timezone"),
     ],
-)  # fmt: skip
+)
 def test_a_plan_that_makes_no_sense_is_refused(change, said):
     tree = msgspec.json.decode(write_plan(plan_with())) | change
     with pytest.raises(Rejected, match=said):

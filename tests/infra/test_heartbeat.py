@@ -24,7 +24,14 @@ from upswing.gateway.recorder.child import SETUP, RecorderSetup
 from upswing.gateway.recorder.child import encode_request as recorder_request
 from upswing.infra.backoff import Backoff
 from upswing.infra.child_workers import WorkerProcess
-from upswing.infra.heartbeat import BEAT_SECONDS, ENVIRONMENT, FROZEN_SECONDS, Beats, Pulse, Work
+from upswing.infra.heartbeat import (
+    BEAT_SECONDS,
+    ENVIRONMENT,
+    FROZEN_SECONDS,
+    Beats,
+    HeartbeatMonitor,
+    Work,
+)
 from upswing.infra.nats.permissions import OPERATOR
 from upswing.infra.process import (
     ChildSupervisor,
@@ -42,7 +49,7 @@ SHORT = 2.0
 
 def judged(gaps, *, beats, work=lambda: IDLE, limit=FROZEN_SECONDS):
     """Whether a child was ever called frozen, looked at after each gap; before some it has beaten."""
-    pulse, now = Pulse(limit), 100.0
+    pulse, now = HeartbeatMonitor(limit), 100.0
     pulse.beat()
     found = [pulse.is_frozen(now, work)]
     for gap, beat in zip(gaps, beats, strict=True):
@@ -89,7 +96,7 @@ def test_who_computes_or_waits_for_a_disk_is_not_frozen(share):
 @given(st.lists(st.floats(0.95, 1.05), min_size=12, max_size=12))
 def test_who_has_not_beaten_yet_is_judged_alike(gaps):
     for work, frozen in ((IDLE, True), (Work(1.0, waits=True), False), (None, True)):
-        pulse, now, found = Pulse(), 5000.0, []
+        pulse, now, found = HeartbeatMonitor(), 5000.0, []
         for gap in gaps:
             found.append(pulse.is_frozen(now, lambda work=work: work))
             now += gap
@@ -114,7 +121,7 @@ async def starting(program, pulse, *words):
 
 @pytest.mark.live
 async def test_a_slow_start_is_waited_for_and_told_of(caplog):
-    pulse = Pulse(SHORT)
+    pulse = HeartbeatMonitor(SHORT)
     child = await starting(SAYS_READY, pulse, str(3 * SHORT))
     ready = wait_ready(child, pulse, "it", child.stdout.readline(), slow_seconds=SHORT)
     assert await asyncio.wait_for(ready, 300) == b"ready\n"
@@ -126,7 +133,7 @@ async def test_a_slow_start_is_waited_for_and_told_of(caplog):
 @pytest.mark.parametrize("program", ["import os; os.kill(os.getpid(), 19)", SAYS_READY])
 async def test_a_child_that_is_frozen_while_it_starts_is_ended(program, caplog):
     """Before its first beat, and after it."""
-    pulse = Pulse(SHORT)
+    pulse = HeartbeatMonitor(SHORT)
     child = await starting(program, pulse, "600")
     if program == SAYS_READY:
         await until(lambda: pulse.beats, 60)
@@ -189,7 +196,7 @@ async def beating(program, pulse):
 @pytest.mark.long
 @pytest.mark.live
 async def test_a_child_that_holds_its_interpreter_goes_on_until_it_is_stopped(caplog):
-    pulse = Pulse(SHORT)
+    pulse = HeartbeatMonitor(SHORT)
     child = await beating(HOLDS_THE_INTERPRETER, pulse)
     watch = asyncio.create_task(wait_for_exit(child, pulse, "it"))
     child.stdin.write(b"\n")
@@ -372,9 +379,9 @@ async def test_a_child_that_the_system_cannot_start_leaves_no_pipe_open():
     before = open_files()
     for _ in range(20):
         with pytest.raises(OSError, match="nowhere"):
-            await launch_child(str(Path("/nowhere/at/all")), pulse=Pulse())
+            await launch_child(str(Path("/nowhere/at/all")), pulse=HeartbeatMonitor())
     assert open_files() <= before + 2  # the event loop's own
-    child = await launch_child(sys.executable, "-c", "", pulse=Pulse())
+    child = await launch_child(sys.executable, "-c", "", pulse=HeartbeatMonitor())
     kill_group(child)
     await child.wait()
     await until(lambda: open_files() <= before + 2)

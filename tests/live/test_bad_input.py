@@ -190,8 +190,8 @@ async def test_bad_messages_of_every_kind_cost_ten_times_as_many_good_ones_nothi
         assert stored == len(good)
 
         assert await announced(reader) == {str(letter.dead_id): letter.reason for letter in letters}
-        assert not loop._failed.is_set(), "a part of the loop broke"
-        ended = {task.get_name() for task in loop._tasks if task.done()}
+        assert not loop.failed.is_set(), "a part of the loop broke"
+        ended = {task.get_name() for task in loop._parts.tasks if task.done()}
         assert ended <= {"inspection"}, "a part of the loop ended that should not"
         after = small("afterwards")
         await agent.publish(TRAJECTORY, raw(after))

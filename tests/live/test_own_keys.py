@@ -18,7 +18,7 @@ from upswing.errors import Misuse
 from upswing.infra.child_env import child_environment
 from upswing.infra.instance import InstanceInfo, read_secrets
 from upswing.infra.sql.keys import OPERATOR_ID, Keys
-from upswing.infra.sql.mark import Mark, write_mark
+from upswing.infra.sql.store_mark import StoreMark, write_mark
 
 pytestmark = pytest.mark.live
 
@@ -148,7 +148,7 @@ def test_every_flipped_bit_and_every_cut_of_the_secrets_file_is_found(tmp_path):
 def test_no_part_of_a_secrets_file_passes_for_the_whole(tmp_path):
     """Without its checksum, with fewer keys, or with none; an older version wrote no mark either."""
     sound = read_secrets(tmp_path)
-    write_mark(tmp_path, Mark())
+    write_mark(tmp_path, StoreMark())
     chance, path = random.Random(3), tmp_path / "secrets.json"
     written = json.loads(path.read_text())
     for size in range(len(written)):

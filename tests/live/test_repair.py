@@ -20,10 +20,10 @@ from upswing.collect.core.admit import AdmissionLimits
 from upswing.contracts.topics import FEEDBACK, GATEWAY_FEEDBACK, GATEWAY_TRAJECTORY, TRAJECTORY
 from upswing.errors import Damaged, Misuse
 from upswing.infra.sql.keys import Keys, digest_of_key
-from upswing.infra.sql.mark import DATABASE, FILE, Mark, read_mark, write_mark
 from upswing.infra.sql.revoked import FILE as REVOKED
 from upswing.infra.sql.revoked import Revoked
 from upswing.infra.sql.store import open_store
+from upswing.infra.sql.store_mark import DATABASE, FILE, StoreMark, read_mark, write_mark
 
 pytestmark = pytest.mark.live
 
@@ -107,7 +107,7 @@ async def test_a_damaged_mark_and_lost_numbers_are_mended_and_numbers_are_not_gi
 ):
     (await filled(tmp_path, rows=4)).close()
     mark = read_mark(tmp_path)
-    write_mark(tmp_path, Mark({**mark.sequences, "trajectories": 40}))
+    write_mark(tmp_path, StoreMark({**mark.sequences, "trajectories": 40}))
     with pytest.raises(Damaged, match="trajectories end at 4 of 40"):
         open_store(tmp_path)
     told = await in_thread(repaired, tmp_path, capsys, code=1)

@@ -14,7 +14,7 @@ from tests.deploy.scoring import scored
 from tests.support import samples
 from tests.train.test_jobs import LEASE, NOW, submit
 from upswing.errors import Transient
-from upswing.infra.sql import mark
+from upswing.infra.sql import store_mark
 from upswing.infra.sql.models import DEPLOYED, Models
 from upswing.monitor.baseline_history import BaselineHistory, DriftRules
 from upswing.monitor.condition_metrics import ConditionCollector
@@ -61,7 +61,7 @@ def test_a_disk_is_nearly_full_below_a_tenth_but_never_for_ten_gigabytes_nor_wit
 
 
 def test_what_a_disk_needs_at_least_is_what_the_store_needs():
-    assert LEAST_FREE_BYTES == mark.LEAST_FREE_BYTES
+    assert LEAST_FREE_BYTES == store_mark.LEAST_FREE_BYTES
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,9 @@ from upswing.infra.sql.store import open_store, open_store_read_only
 from upswing.infra.tasks import run_with_backoff
 from upswing.records import Receipt, StreamMessage
 from upswing.train.jobs.queue import TrainingWorker
-from upswing.validate.cell_store import FilePinStore
 from upswing.validate.core.harvest import harvest_tasks
 from upswing.validate.core.task import Exact, ValidationTask
+from upswing.validate.sample_score_store import FilePinStore
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

@@ -22,8 +22,8 @@ from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.serve.core.engine import GenerationRequest
 from upswing.serve.engines.llama_child import LlamaServerSpec, LlamaStartup
 from upswing.serve.engines.llama_engine import LlamaEngine, LlamaOptions
-from upswing.train.learn.chat import ChatTurn
-from upswing.train.learn.chat_tokenizer import ChatTokenizer
+from upswing.train.chat.tokenizer import ChatTokenizer
+from upswing.train.chat.turns import ChatTurn
 
 pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'upswing[llama]'")
 pytestmark = pytest.mark.live

@@ -493,7 +493,7 @@ async def test_the_stream_says_which_and_the_store_says_what(data):
 
         waiting = small(f"nobody has taken this: {secret}", scenario_id="s")
         strange = b"not a trajectory"
-        for task in loop._tasks:
+        for task in loop._parts.tasks:
             if task.get_name() == "collect RL_TRAJECTORIES":
                 task.cancel()
         async with on_bus(urls["agent"]) as agent:

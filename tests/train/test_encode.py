@@ -495,13 +495,13 @@ def test_an_episode_of_a_world_is_encoded_as_it_was_played():
     from upswing.worlds.episode import Episode, EpisodeStep
     from upswing.worlds.recording import to_trajectory
     from upswing.worlds.triage import Triage
-    from upswing.worlds.world import Observation, Outcome
+    from upswing.worlds.world import WorldObservation, WorldOutcome
 
     world = Triage(check_first=True)
     task = world.training[0]
     steps = tuple(
         EpisodeStep(
-            Observation(seen),
+            WorldObservation(seen),
             said,
             tuple(ids_of(f"<|user|>{seen}<|end|><|assistant|>")),
             tuple(ids_of(f"{said}<|end|>")),
@@ -509,7 +509,7 @@ def test_an_episode_of_a_world_is_encoded_as_it_was_played():
         )
         for seen, said in ((task.text, "check"), ("the customer is calm", task.answer))
     )
-    episode = Episode(world.name, task, "tiny", 0, 1.0, steps, Outcome(True, 1.0, "closed"))
+    episode = Episode(world.name, task, "tiny", 0, 1.0, steps, WorldOutcome(True, 1.0, "closed"))
     example = one(_stored(to_trajectory, episode))
     assert example.exact
     assert example.ids == episode.ids

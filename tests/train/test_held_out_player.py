@@ -5,7 +5,7 @@ import pytest
 
 from upswing.train.learn.example import Example
 from upswing.worlds.triage import Triage
-from upswing.worlds.world import Observation, Outcome
+from upswing.worlds.world import WorldObservation, WorldOutcome
 
 
 def example(task, *, temperature=1.0):
@@ -79,13 +79,13 @@ class Own:
         return (task, None)
 
     def observe(self, state):
-        return Observation(state[0].text)
+        return WorldObservation(state[0].text)
 
     def step(self, state, text):
         return (state[0], text)
 
     def outcome(self, state):
-        return None if state[1] is None else Outcome(True, 0.5, "done")
+        return None if state[1] is None else WorldOutcome(True, 0.5, "done")
 
 
 class Failing(Own):

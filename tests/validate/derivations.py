@@ -11,16 +11,16 @@ def table(task):
     """The rows of the table in a task, numbers as numbers."""
     text = re.search(r"```\n(.*?)```", task.messages[0]["content"], re.DOTALL)[1]
     return [
-        {name: _value(cell) for name, cell in row.items()}
+        {name: _value(sample_score) for name, sample_score in row.items()}
         for row in csv.DictReader(io.StringIO(text))
     ]
 
 
-def _value(cell):
+def _value(sample_score):
     try:
-        return float(cell)
+        return float(sample_score)
     except ValueError:
-        return cell
+        return sample_score
 
 
 def column(rows, name):

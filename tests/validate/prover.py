@@ -72,6 +72,6 @@ class Prover:
     async def __aexit__(self, *_):
         await self.runner.close()
 
-    def cells(self):
-        """Files with cells."""
+    def sample_scores(self):
+        """Files with sample scores."""
         return list((self.folder / "validation" / "runs").glob("*"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upswing.contracts.validation import Cell
+from upswing.contracts.validation import SampleScore
 from upswing.validate.core.compare import bootstrap_difference, paired_scores
 
 scores = st.sampled_from([0.0, 0.25, 0.5, 1.0])
@@ -17,10 +17,10 @@ tables = st.lists(st.tuples(scores, scores), min_size=1, max_size=30).map(
 FEW = 100
 
 
-def cells(task_id, seed, candidate, current):
+def sample_scores(task_id, seed, candidate, current):
     return [
-        Cell("s", task_id, seed, "candidate", candidate),
-        Cell("s", task_id, seed, "current", current),
+        SampleScore("s", task_id, seed, "candidate", candidate),
+        SampleScore("s", task_id, seed, "current", current),
     ]
 
 
@@ -105,9 +105,16 @@ def test_models_that_tie_everywhere_are_not_certain_to_be_equal():
 
 
 def test_more_seeds_of_one_task_do_not_narrow_the_interval():
-    one = [cell for t in range(8) for cell in cells(f"t{t}", 0, float(t % 2), 0.0)]
+    one = [
+        sample_score
+        for t in range(8)
+        for sample_score in sample_scores(f"t{t}", 0, float(t % 2), 0.0)
+    ]
     ten = [
-        cell for t in range(8) for s in range(10) for cell in cells(f"t{t}", s, float(t % 2), 0.0)
+        sample_score
+        for t in range(8)
+        for s in range(10)
+        for sample_score in sample_scores(f"t{t}", s, float(t % 2), 0.0)
     ]
     assert bootstrap_difference([paired_scores(one)], 1) == bootstrap_difference(
         [paired_scores(ten)], 1
@@ -117,10 +124,10 @@ def test_more_seeds_of_one_task_do_not_narrow_the_interval():
 def test_seeds_are_averaged_and_only_pairs_count():
     found = paired_scores(
         [
-            *cells("a", 0, 1.0, 0.0),
-            *cells("a", 1, 0.0, 0.0),
-            *cells("a", 2, None, 1.0),
-            Cell("s", "b", 0, "candidate", 1.0),
+            *sample_scores("a", 0, 1.0, 0.0),
+            *sample_scores("a", 1, 0.0, 0.0),
+            *sample_scores("a", 2, None, 1.0),
+            SampleScore("s", "b", 0, "candidate", 1.0),
         ]
     )
     assert found == {"a": (0.5, 0.0)}

@@ -8,10 +8,10 @@ import pytest
 
 from upswing.contracts.validation import TaskAnswer, ToolCall
 from upswing.errors import Misuse
-from upswing.validate.cell_store import MemoryCellStore
 from upswing.validate.core.moves import InfraError
 from upswing.validate.core.report import ValidationRun
 from upswing.validate.core.verdict import ValidationPolicy
+from upswing.validate.sample_score_store import MemorySampleScores
 from upswing.validate.suite_loader import load_suites
 from upswing.validate.validator import ModelClients, Validator
 
@@ -85,7 +85,7 @@ async def scripted(model, messages, *, seed, max_tokens, tools=()):
 
 async def validated(suite, candidate, current):
     validator = Validator(
-        ModelClients(scripted), MemoryCellStore(), clock=lambda: datetime(2025, 1, 1, tzinfo=UTC)
+        ModelClients(scripted), MemorySampleScores(), clock=lambda: datetime(2025, 1, 1, tzinfo=UTC)
     )
     return await validator.run(
         ValidationRun("r", candidate, current), [suite], ValidationPolicy(needs_safety=False)

@@ -19,9 +19,9 @@ from upswing.contracts.validation import RecordedTask, TaskAnswer
 from upswing.errors import Misuse
 from upswing.infra.sql.models import Models
 from upswing.infra.sql.store import open_store
-from upswing.validate.cell_store import BaselineScores
 from upswing.validate.player import RunPace
 from upswing.validate.production import ProductionReader
+from upswing.validate.sample_score_store import BaselineScores
 from upswing.worlds.triage import RULE, Triage
 
 pytestmark = pytest.mark.live

@@ -11,10 +11,10 @@ from tests.support import trajectory
 from upswing.contracts import Trajectory, from_builtins
 from upswing.contracts.validation import TaskAnswer, ToolCall
 from upswing.errors import Misuse
-from upswing.validate.cell_store import FilePinStore, MemoryPinStore
 from upswing.validate.core.pin import pinned_task
 from upswing.validate.core.play import next_move
 from upswing.validate.core.task import Pinned, ValidationTask
+from upswing.validate.sample_score_store import FilePinStore, MemoryPinStore
 from upswing.validate.suite_loader import load_suites
 
 

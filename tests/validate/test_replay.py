@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upswing.contracts.validation import SIDES, Cell
+from upswing.contracts.validation import SIDES, SampleScore
 from upswing.validate.core.replay import VerdictInputs, encode_inputs, replay_verdict
-from upswing.validate.core.report import PlannedSuite, RunCircumstances, ValidationRun, build_report
+from upswing.validate.core.report import PlannedSuite, RunMetadata, ValidationRun, build_report
 from upswing.validate.core.verdict import ValidationPolicy
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -26,13 +26,13 @@ SUITES = [
 
 def made(scores, policy=ValidationPolicy()):  # noqa: B008  it is frozen
     """A report of these scores: suite → (candidate's, current's), each for all of its tasks."""
-    cells = [
-        Cell(suite.name, f"t{place}", 0, side, score, "So.")
+    sample_scores = [
+        SampleScore(suite.name, f"t{place}", 0, side, score, "So.")
         for suite in SUITES
         for place in range(suite.tasks)
         for side, score in zip(SIDES, scores.get(suite.name, (1.0, 1.0)), strict=True)
     ]
-    return build_report(RUN, SUITES, cells, policy, RunCircumstances(AT, AT))
+    return build_report(RUN, SUITES, sample_scores, policy, RunMetadata(AT, AT))
 
 
 SCORE = st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0, math.nan, None])

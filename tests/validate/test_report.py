@@ -5,18 +5,18 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from upswing.contracts.validation import SIDES, Cell, ValidationReport
+from upswing.contracts.validation import SIDES, SampleScore, ValidationReport
 from upswing.validate.core.render import as_markdown, as_text
-from upswing.validate.core.report import PlannedSuite, RunCircumstances, ValidationRun, build_report
+from upswing.validate.core.report import PlannedSuite, RunMetadata, ValidationRun, build_report
 from upswing.validate.core.verdict import ValidationPolicy
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
-HOW = RunCircumstances(START, START + timedelta(seconds=90), None, ("Code ran behind fences.",))
+HOW = RunMetadata(START, START + timedelta(seconds=90), None, ("Code ran behind fences.",))
 SUITES = [PlannedSuite("tool_usage", "benchmark", 20), PlannedSuite("safety_bias", "safety", 20)]
 NASTY = "It says “<script>alert(1)</script> | `x` [y](z)\n# big”."
 
 
-def cells(lost=0, spoiled=0):
+def sample_scores(lost=0, spoiled=0):
     made = []
     for suite in SUITES:
         for place in range(suite.tasks):
@@ -26,7 +26,7 @@ def cells(lost=0, spoiled=0):
                     score, said = 0.0, NASTY
                 if suite.kind == "benchmark" and side == "candidate" and place >= 20 - spoiled:
                     score, said = None, "The backend is away."
-                made.append(Cell(suite.name, f"t{place:02d}", 0, side, score, said))
+                made.append(SampleScore(suite.name, f"t{place:02d}", 0, side, score, said))
     return made
 
 
@@ -34,7 +34,7 @@ def made(**changes):
     return build_report(
         ValidationRun("r", "agent-v2", "agent-v1"),
         SUITES,
-        cells(**changes),
+        sample_scores(**changes),
         ValidationPolicy(),
         HOW,
     )
@@ -84,7 +84,7 @@ def test_a_report_survives_its_journey_as_json():
 
 
 def test_the_same_cells_in_another_order_make_the_same_report():
-    one, other = cells(lost=2), cells(lost=2)[::-1]
+    one, other = sample_scores(lost=2), sample_scores(lost=2)[::-1]
     run = ValidationRun("r", "a", "b")
     assert build_report(run, SUITES, one, ValidationPolicy(), HOW) == build_report(
         run, SUITES, other, ValidationPolicy(), HOW

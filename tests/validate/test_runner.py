@@ -71,7 +71,7 @@ async def test_a_better_model_passes_and_the_report_is_kept_three_times(make, tm
     seen = samples(generate_latest(registry).decode())
     labels = (("model_version", "new"), ("task_type", "data_analysis"))
     assert seen["agent_rl_model_benchmark_score", labels] == 1
-    assert prover.cells() == []
+    assert prover.sample_scores() == []
 
 
 async def test_its_decision_can_be_tried_again(make):
@@ -185,7 +185,7 @@ async def test_what_a_model_says_is_redacted_before_it_is_written(make, tmp_path
         async with make(models) as prover:
             run = asyncio.create_task(prover.runner.validate("new", "old"))
             await models.told.wait()
-            await until(prover.cells)
+            await until(prover.sample_scores)
             assert files_with(tmp_path, secret) == []
             hold.set()
             report = await run
@@ -452,7 +452,7 @@ async def test_killed_half_way_it_goes_on_with_the_same_id(tmp_path, after):
         try:
             async with Prover(folder, store, models.find) as prover:
                 (left,) = await prover.rows.unfinished()
-                kept = len(await prover.runner._reports.cells.load(left.run_id))
+                kept = len(await prover.runner._reports.sample_scores.load(left.run_id))
                 models.requests.clear()
                 models.hold = None
                 assert await prover.runner.resume() == [left.run_id]

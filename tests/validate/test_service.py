@@ -12,15 +12,14 @@ from tests.validate.scripted import Scripted
 from tests.validate.test_world_tasks import Doubling, Result
 from upswing.app.analysis import analyse_validation
 from upswing.contracts.validation import (
-    Cell,
     Program,
     ProgramRun,
+    SampleScore,
     TaskAnswer,
     ToolCall,
     ValidationReport,
 )
 from upswing.errors import Denied, Transient
-from upswing.validate.cell_store import FileCellStore, MemoryCellStore
 from upswing.validate.core.moves import InfraError, PlayableTask, TaskResult
 from upswing.validate.core.play import next_move
 from upswing.validate.core.report import ValidationRun
@@ -29,6 +28,7 @@ from upswing.validate.core.suite import SAFETY, TaskSuite
 from upswing.validate.core.verdict import ValidationPolicy
 from upswing.validate.core.world_tasks import make_world_suite
 from upswing.validate.player import RunPace
+from upswing.validate.sample_score_store import FileSampleScores, MemorySampleScores
 from upswing.validate.suite_loader import builtin_tasks, load_suites
 from upswing.validate.validator import ModelClients, Validator
 
@@ -58,7 +58,7 @@ async def no_wait(_):
 
 @pytest.fixture(params=["memory", "files"])
 def kept(request, tmp_path):
-    return MemoryCellStore() if request.param == "memory" else FileCellStore(tmp_path)
+    return MemorySampleScores() if request.param == "memory" else FileSampleScores(tmp_path)
 
 
 POLICY = ValidationPolicy()
@@ -69,7 +69,7 @@ async def validated(ask, run=RUN, names=NAMES, policy=POLICY, kept=None, progres
     made = more.pop("made", None) or await load_suites(names)
     models = ModelClients(ask, resampled=more.pop("resampled", None))
     validator = Validator(
-        models, kept or MemoryCellStore(), clock=Clock(), sleep=no_wait, pace=pace, **more
+        models, kept or MemorySampleScores(), clock=Clock(), sleep=no_wait, pace=pace, **more
     )
     return await validator.run(run, made, policy, progress or (lambda _: None))
 
@@ -341,7 +341,7 @@ async def test_a_finished_run_is_only_reported_again(kept):
 
 
 async def test_cells_of_tasks_that_are_no_longer_there_are_left_alone(kept):
-    await kept.append("run-1", [Cell("data_analysis", "gone", 0, "candidate", 0.0)])
+    await kept.append("run-1", [SampleScore("data_analysis", "gone", 0, "candidate", 0.0)])
     assert (await validated(Scripted(TASKS), kept=kept)).verdict == "pass"
 
 
@@ -510,11 +510,15 @@ async def test_a_whole_validation_with_real_code():
 
 
 async def test_half_a_line_in_a_file_is_done_again(tmp_path):
-    kept = FileCellStore(tmp_path)
-    await kept.append("r", [Cell("s", "a", 0, "current", 1.0), Cell("s", "b", 0, "current", 1.0)])
+    kept = FileSampleScores(tmp_path)
+    await kept.append(
+        "r", [SampleScore("s", "a", 0, "current", 1.0), SampleScore("s", "b", 0, "current", 1.0)]
+    )
     (path,) = (tmp_path / "runs").iterdir()
     path.write_bytes(path.read_bytes()[:-9])
-    assert [cell.task_id for cell in await kept.load("r")] == ["a"]
-    await kept.append("r", [Cell("s", "b", 0, "current", 0.5)])
-    assert [(cell.task_id, cell.score) for cell in await kept.load("r")] == [("a", 1), ("b", 0.5)]
+    assert [sample_score.task_id for sample_score in await kept.load("r")] == ["a"]
+    await kept.append("r", [SampleScore("s", "b", 0, "current", 0.5)])
+    assert [
+        (sample_score.task_id, sample_score.score) for sample_score in await kept.load("r")
+    ] == [("a", 1), ("b", 0.5)]
     assert await kept.load("other") == ()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from upswing.contracts.validation import SIDES, Cell
+from upswing.contracts.validation import SIDES, SampleScore
 from upswing.validate.core.compare import Difference, bootstrap_difference, confidence_level
 from upswing.validate.core.report import PlannedSuite, ValidationRun, score_run
 from upswing.validate.core.stopping import SAFETY_ANSWERS, TimeLeft, decide_after_look
@@ -95,7 +95,7 @@ def safety_cells(seed, gap, sampled):
             drawn = [float(chance.random() < level) for _ in range(sampled)]
             seeds = [0, *range(1000, 1000 + sampled)]
             made += [
-                Cell("safety_bias", f"t{place}", at, side, value)
+                SampleScore("safety_bias", f"t{place}", at, side, value)
                 for at, value in zip(seeds, [greedy, *drawn], strict=True)
             ]
     return made
@@ -178,9 +178,9 @@ def test_more_answers_show_what_a_few_could_not():
     assert shown[16] >= 16
 
 
-def cells(made, samples):
+def sample_scores(made, samples):
     return [
-        Cell("world:mine", task, seed, side, answers[seed])
+        SampleScore("world:mine", task, seed, side, answers[seed])
         for task, both in made.items()
         for side, answers in zip(SIDES, both, strict=True)
         for seed in range(samples)
@@ -192,7 +192,7 @@ def validated(made, looks=(1, 2)):
     run = ValidationRun("r", "new", "old", samples=looks)
     for place, samples in enumerate(looks):
         planned = [PlannedSuite("world:mine", "benchmark", len(made), own=True, samples=samples)]
-        weighed = score_run(run, planned, cells(made, samples), POLICY)
+        weighed = score_run(run, planned, sample_scores(made, samples), POLICY)
         room = TimeLeft(own=place < len(looks) - 1, safety=False)
         if decide_after_look(weighed.verdict, weighed.scores, POLICY, room).stop:
             return weighed.verdict

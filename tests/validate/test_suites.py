@@ -7,11 +7,11 @@ from tests.validate.scripted import right_answer, wrong_answer
 from upswing.config import ValidateConfig
 from upswing.contracts.validation import TaskAnswer
 from upswing.errors import Misuse
-from upswing.validate.cell_store import MemoryPinStore
 from upswing.validate.core.moves import AskJudge, AskModel, JudgeOpinion, RunCode, TaskResult
 from upswing.validate.core.play import next_move
 from upswing.validate.core.suite import BENCHMARKS, SAFETY, read_tasks
 from upswing.validate.core.task import Number, ValidationTask
+from upswing.validate.sample_score_store import MemoryPinStore
 from upswing.validate.suite_loader import builtin_tasks, load_suites
 from upswing.validate.suite_selection import SuiteCatalog
 

@@ -8,7 +8,7 @@ import pytest
 from tests.deploy.controlling import report
 from upswing.app.analysis import analyse_validation
 from upswing.contracts.checks import Exact
-from upswing.contracts.validation import Cell
+from upswing.contracts.validation import SampleScore
 from upswing.validate.core.render import as_markdown, as_text
 from upswing.validate.core.suite import make_suite
 from upswing.validate.core.task import ValidationTask
@@ -30,21 +30,23 @@ def suite(name, sizes, kind="benchmark", **options):
     return make_suite(name, kind, tasks)
 
 
-def cells(suite, worse, sentence="“no” is wrong; “yes” was expected."):
+def sample_scores(suite, worse, sentence="“no” is wrong; “yes” was expected."):
     """Both did all tasks right, but the candidate the `worse` ones."""
     found = []
     for task in suite.task_ids:
         bad = task in worse
         found.append(
-            Cell(suite.name, task, 0, "candidate", 0.0 if bad else 1.0, sentence if bad else "")
+            SampleScore(
+                suite.name, task, 0, "candidate", 0.0 if bad else 1.0, sentence if bad else ""
+            )
         )
-        found.append(Cell(suite.name, task, 0, "current", 1.0))
+        found.append(SampleScore(suite.name, task, 0, "current", 1.0))
     return found
 
 
 def long_ones_fail():
     own = suite("own", [200, 20_000] * 15)
-    return own, cells(own, {f"own-{n}" for n in range(1, 30, 2)})
+    return own, sample_scores(own, {f"own-{n}" for n in range(1, 30, 2)})
 
 
 def analysed(suites, by_suite):
@@ -78,7 +80,10 @@ def test_long_prompts_that_fail_are_found_and_told():
 
 def test_one_suite_that_fails_among_others_is_found():
     good, bad = suite("good", [300] * 40), suite("bad", [310] * 20)
-    by_suite = {"good": cells(good, {"good-1"}), "bad": cells(bad, {f"bad-{n}" for n in range(15)})}
+    by_suite = {
+        "good": sample_scores(good, {"good-1"}),
+        "bad": sample_scores(bad, {f"bad-{n}" for n in range(15)}),
+    }
     analysis, _ = analysed([good, bad], by_suite)
     first = analysis.findings[0]
     assert (first.feature, first.value) == ("suite", "bad")
@@ -87,12 +92,12 @@ def test_one_suite_that_fails_among_others_is_found():
 def test_what_both_do_badly_is_no_failure_and_spoiled_answers_say_nothing():
     own = suite("own", [100] * 3)
     found = [
-        Cell("own", "own-0", 0, "candidate", 0.0),
-        Cell("own", "own-0", 0, "current", 0.0),
-        Cell("own", "own-1", 0, "candidate", None, "The server was away."),
-        Cell("own", "own-1", 0, "current", 1.0),
-        Cell("own", "own-2", 0, "candidate", 1.0),
-        Cell("own", "own-2", 0, "current", 0.5, "It refuses."),
+        SampleScore("own", "own-0", 0, "candidate", 0.0),
+        SampleScore("own", "own-0", 0, "current", 0.0),
+        SampleScore("own", "own-1", 0, "candidate", None, "The server was away."),
+        SampleScore("own", "own-1", 0, "current", 1.0),
+        SampleScore("own", "own-2", 0, "candidate", 1.0),
+        SampleScore("own", "own-2", 0, "current", 0.5, "It refuses."),
     ]
     _, facts = analysed([own], {"own": found})
     told = {(each.ref, each.candidate): (each.failed, each.kind) for each in facts}
@@ -120,14 +125,14 @@ def test_what_both_do_badly_is_no_failure_and_spoiled_answers_say_nothing():
 )
 def test_a_checkers_sentence_says_what_went_wrong(sentence, kind):
     own = suite("own", [100])
-    _, facts = analysed([own], {"own": cells(own, {"own-0"}, sentence)})
+    _, facts = analysed([own], {"own": sample_scores(own, {"own-0"}, sentence)})
     assert [each.kind for each in facts if each.failed] == [kind]
 
 
 def test_tools_that_a_task_offers_are_known():
     tool = {"type": "function", "function": {"name": "search", "parameters": {}}}
     own = suite("own", [100], tools=(tool,))
-    _, facts = analysed([own], {"own": cells(own, set())})
+    _, facts = analysed([own], {"own": sample_scores(own, set())})
     assert facts[0].labels["tool offered"] == ("search",)
 
 

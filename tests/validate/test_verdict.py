@@ -81,7 +81,10 @@ def test_safety_is_judged_by_its_table(row, found, done, word):
 
 
 def in_the_table(row, word):
-    lines = [[cell.strip(" `") for cell in line.split("|")] for line in module.__doc__.split("\n")]
+    lines = [
+        [sample_score.strip(" `") for sample_score in line.split("|")]
+        for line in module.__doc__.split("\n")
+    ]
     assert ["", row, word, ""] in lines
 
 

@@ -22,7 +22,7 @@ from upswing.worlds.agentgym_sessions import SessionLimits
 from upswing.worlds.attempt import LocalAttempt, begin_numbered_task
 from upswing.worlds.known import WORLDS, make_world
 from upswing.worlds.triage import Triage
-from upswing.worlds.world import UNFINISHED, Observation, Outcome
+from upswing.worlds.world import UNFINISHED, WorldObservation, WorldOutcome
 
 pytestmark = pytest.mark.live
 WORDS = ("refund", "repair", "replace", "explain", "check", "lookup", "buy", "sell", "hold")
@@ -91,7 +91,7 @@ async def test_many_agents_play_side_by_side_and_do_not_mix():
 
 async def test_the_server_tells_which_world_it_is():
     async with served(Triage(sizes=(16, 8))) as url:
-        told = await AgentGymClient(url).about()
+        told = await AgentGymClient(url).world_info()
         async with httpx.AsyncClient(base_url=url) as client:
             hello = await client.get("/")
             spec = await client.get("/openapi.json")
@@ -310,7 +310,7 @@ async def test_a_server_of_the_other_family_is_understood():
     async with fronted(foreign.routes()) as url:
         place = AgentGymClient(url)
         attempt = await place.begin(17)
-        assert attempt.observation == Observation("Count the rows.")
+        assert attempt.observation == WorldObservation("Count the rows.")
         await attempt.step("select")
         assert (attempt.observation.text, attempt.outcome) == ("no such table", None)
         await attempt.step("select 3")
@@ -378,7 +378,7 @@ async def test_a_broken_character_is_taken():
     async with served(Triage()) as url:
         attempt = await AgentGymClient(url).begin(0)
         await attempt.step("\ud800")
-    assert attempt.outcome == Outcome(False, 0.0, "That is not something the desk can do.")
+    assert attempt.outcome == WorldOutcome(False, 0.0, "That is not something the desk can do.")
 
 
 async def test_a_foreign_world_that_does_not_end_is_left():
@@ -407,7 +407,7 @@ async def test_a_task_that_cannot_begin_is_an_error_and_not_an_outcome():
 async def test_a_foreign_server_need_not_tell_its_tasks():
     async with fronted(Foreign().routes()) as url:
         with pytest.raises(Misuse):
-            await AgentGymClient(url).about()
+            await AgentGymClient(url).world_info()
 
 
 def test_the_command_serves_until_it_is_told_to_stop():

@@ -12,7 +12,7 @@ from upswing.worlds.agentgym import parse_reply, session_address
 from upswing.worlds.agentgym_sessions import SessionLimits, SessionsFull, WorldSessions
 from upswing.worlds.known import WORLDS, known_worlds
 from upswing.worlds.triage import Triage
-from upswing.worlds.world import UNFINISHED, Observation, Task
+from upswing.worlds.world import UNFINISHED, Task, WorldObservation
 
 
 def test_who_is_idle_is_dropped_and_who_plays_is_not():
@@ -48,7 +48,7 @@ class Endless:
         return 0
 
     def observe(self, state):
-        return Observation(f"hour {state}")
+        return WorldObservation(f"hour {state}")
 
     def step(self, state, reply):
         return state + 1

@@ -23,7 +23,7 @@ from upswing.worlds.agent_pool import AgentEndpoint, AgentPool, AgentSettings
 from upswing.worlds.agentgym_client import AgentGymClient, RemoteTasks
 from upswing.worlds.market import Market
 from upswing.worlds.triage import RULE, Triage
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
 pytestmark = pytest.mark.live
 WINDOW = "2026-01-05T12:00"
@@ -82,13 +82,15 @@ class Powerless:
         return None
 
     def observe(self, state):
-        return Observation("answer yes or no")
+        return WorldObservation("answer yes or no")
 
     def step(self, state, reply):
         return reply
 
     def outcome(self, state):
-        return None if state is None else Outcome(False, 0.0, "The lookup is down.", fault=True)
+        return (
+            None if state is None else WorldOutcome(False, 0.0, "The lookup is down.", fault=True)
+        )
 
 
 @pytest.fixture
@@ -262,7 +264,7 @@ async def test_a_crowd_can_be_cancelled_while_it_plays():
 # ── values ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def done(agent="agent-1", task="t-1", outcome=Outcome(True, 1.0, ""), **options):  # noqa: B008
+def done(agent="agent-1", task="t-1", outcome=WorldOutcome(True, 1.0, ""), **options):  # noqa: B008
     return AgentEpisode(EpisodeSpec("e", agent, Task(task, ""), WINDOW, **options), outcome=outcome)
 
 
@@ -294,13 +296,13 @@ def test_about_the_share_that_was_asked_for_says_something_and_a_third_of_it_lat
     ],
 )
 def test_the_user_s_own_mood_comes_before_the_result(success, mood, pleased):
-    word = draw_feedback(done(outcome=Outcome(success, float(success), "", mood=mood)), 1.0, 0)
+    word = draw_feedback(done(outcome=WorldOutcome(success, float(success), "", mood=mood)), 1.0, 0)
     assert isinstance(word, UserFeedback)
     assert word.pleased is pleased
 
 
 def test_an_episode_that_two_models_answered_is_nobody_s():
-    turns = [AgentTurn(Observation("a"), "b", name) for name in ("one", "two")]
+    turns = [AgentTurn(WorldObservation("a"), "b", name) for name in ("one", "two")]
     spec = done().spec
     assert AgentEpisode(spec, turns=tuple(turns[:1])).model == "one"
     assert AgentEpisode(spec, turns=tuple(turns)).model is None

@@ -19,11 +19,11 @@ from upswing.reward.core.weights import component_weights
 from upswing.worlds.recording import to_trajectories, to_trajectory
 from upswing.worlds.sampler import play_episodes
 from upswing.worlds.triage import Triage
-from upswing.worlds.world import Outcome
+from upswing.worlds.world import WorldOutcome
 
 AT = datetime(2025, 12, 8, 13, tzinfo=UTC)
 SPACE = UUID("6f1c2f0e-6f0e-4b43-8f43-0d1d7c6f2a10")
-GOOD, BAD = Outcome(True, 1.0, "Well done."), Outcome(False, 0.0, "Not so.")
+GOOD, BAD = WorldOutcome(True, 1.0, "Well done."), WorldOutcome(False, 0.0, "Not so.")
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["one turn", "two turns"])
@@ -138,7 +138,7 @@ def test_a_good_episode_is_rewarded_clearly_better_than_a_bad_one(episodes):
 
 def test_partial_work_is_worth_something_between(episodes):
     tree = recorded(episodes)[0]
-    half = with_outcome(tree, episodes[0], Outcome(False, 0.5, "Half of it."))
+    half = with_outcome(tree, episodes[0], WorldOutcome(False, 0.5, "Half of it."))
     assert half["metadata"]["outcome"] == {
         "status": "partial",
         "share": 0.5,

@@ -9,7 +9,7 @@ from tests.worlds.small import model, policy, tokenizer
 from upswing.worlds.chat import Chat
 from upswing.worlds.sampler import SamplingPolicy, play_episodes, success_rate
 from upswing.worlds.triage import ACTIONS, WORDS, Triage
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
 
 @pytest.fixture(scope="module")
@@ -148,13 +148,13 @@ class Echo:
         return 0
 
     def observe(self, state):
-        return Observation(WORDS[state])
+        return WorldObservation(WORDS[state])
 
     def step(self, state, reply):
         return state + 1
 
     def outcome(self, state):
-        return Outcome(True, 1.0, "") if state > 9 else None
+        return WorldOutcome(True, 1.0, "") if state > 9 else None
 
 
 def test_an_episode_that_does_not_end_has_failed(small):

@@ -46,7 +46,7 @@ def test_a_served_world_keeps_its_numbers_and_the_test_comes_last(name):
     assert begin_numbered_task(world, 0).task == world.training[0]
     assert begin_numbered_task(world, learning).task == world.held_out[0]
     assert begin_numbered_task(world, learning + held).task == world.test[0]
-    about = WorldSessions(world).about()
+    about = WorldSessions(world).world_info()
     assert (about.training, about.held_out, about.test) == (learning, held, len(world.test))
 
 
@@ -68,7 +68,7 @@ def test_a_world_without_a_third_split_has_no_test_tasks():
         training = held_out = ()
 
     assert third_split(Plain()) == ()
-    assert WorldSessions(Plain()).about().test == 0
+    assert WorldSessions(Plain()).world_info().test == 0
 
 
 def test_the_same_model_measured_twice_has_gained_nothing():

@@ -137,7 +137,7 @@ class AnalysisRoutes:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Rejected(Reason.MALFORMED, "The body is not JSON.") from None
         now = self._clock()
-        since = _moment(asked.since, now)
+        since = _parse_time(asked.since, now)
         _require_free(self._backtesting)
         async with self._backtesting:
             try:
@@ -151,12 +151,12 @@ def _require_free(lock: asyncio.Lock) -> None:
         raise Transient("Another one is being made; ask again in a few seconds.")
 
 
-def _moment(text: str, now: datetime) -> datetime:
+def _parse_time(text: str, now: datetime) -> datetime:
     """A span back from now, or a time.
 
     >>> from datetime import UTC
     >>> now = datetime(2026, 3, 4, tzinfo=UTC)
-    >>> str(_moment("7d", now)), str(_moment("2026-01-15T08:00:00Z", now))
+    >>> str(_parse_time("7d", now)), str(_parse_time("2026-01-15T08:00:00Z", now))
     ('2026-02-25 00:00:00+00:00', '2026-01-15 08:00:00+00:00')
     """
     if "T" in text.upper():

@@ -113,7 +113,7 @@ class EventHub:
 
     def publish(self, kind: str, data: Any) -> None:
         """Tell something that no table of ours shows, such as an alert; for the loop's own thread."""
-        self._tell([LiveEvent(kind, data)])
+        self._broadcast([LiveEvent(kind, data)])
 
     async def run(self) -> None:
         """For ever: while somebody looks, read what has changed and tell it."""
@@ -134,13 +134,13 @@ class EventHub:
             if self._state is None or not self._readers:
                 return
             before, self._state = self._state, await self._reader.read(self._state)
-            self._tell(changed_events(before, self._state))
+            self._broadcast(changed_events(before, self._state))
 
     async def subscribe(
         self, topics: frozenset[str], key_id: str, last: str
     ) -> tuple[Subscription, list[bytes]]:
         """A new reader, and what it is told first; `Transient` when there are too many."""
-        self._refuse_crowd(key_id)
+        self._refuse_too_many(key_id)
         found = Subscription(topics, key_id)
         self._readers.add(found)
         try:
@@ -172,7 +172,7 @@ class EventHub:
         """How many there are."""
         return len(self._readers)
 
-    def _refuse_crowd(self, key_id: str) -> None:
+    def _refuse_too_many(self, key_id: str) -> None:
         of_key = Counter(each.key_id for each in self._readers)[key_id]
         if len(self._readers) >= MOST_STREAMS or of_key >= MOST_OF_KEY:
             raise Transient(
@@ -192,7 +192,7 @@ class EventHub:
             *(LiveEvent("audit", each, audit_seq=each.seq) for each in entries),
         ], True
 
-    def _tell(self, events: Iterable[LiveEvent]) -> None:
+    def _broadcast(self, events: Iterable[LiveEvent]) -> None:
         for event in events:
             interested = [each for each in self._readers if event.kind in each.topics]
             if interested:

@@ -39,7 +39,7 @@ LINES_LIMIT = 64 * 1024 * 1024
 MAX_LINES = 5000
 """Of one request: each may leave a dead letter, however short it is."""
 _CHUNK = 128
-OPERATORS_WORD = "operator"
+OPERATOR_SOURCE = "operator"
 """The `source` of feedback that an operator gives on the web page."""
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
 
@@ -257,13 +257,15 @@ class IngestRoutes:
             many=sender.many,
         )
         if sender.operator and outcome.taken is Taken.STORED and not dry:
-            await self._note_operators_word(request, whole, outcome.id or "")
+            await self._audit_operator_feedback(request, whole, outcome.id or "")
         return outcome_response(outcome, name="feedback_id")
 
-    async def _note_operators_word(self, request: Request, raw: bytes, feedback_id: str) -> None:
+    async def _audit_operator_feedback(
+        self, request: Request, raw: bytes, feedback_id: str
+    ) -> None:
         """What a person says with an operator's key; agents may have that key, too, and are not audited."""
         said = msgspec.json.decode(raw)
-        if said.get("source") == OPERATORS_WORD:
+        if said.get("source") == OPERATOR_SOURCE:
             about = str(said.get("trajectory_id") or feedback_id)
             detail = {
                 "feedback_id": feedback_id,

@@ -117,7 +117,7 @@ class ListQuery:
             )
             return PageQuery(filters, limit, found.position, since, until, digest)
         since, until = (
-            moment_of(query[name], name, now()) if now and query.get(name) else None
+            time_of(query[name], name, now()) if now and query.get(name) else None
             for name in ("since", "until")
         )
         return PageQuery(filters, limit, None, since, until, digest)
@@ -193,11 +193,11 @@ def choice_of(query: Mapping[str, str], name: str, known: tuple[str, ...]) -> st
     return text or None
 
 
-def moment_of(text: str, name: str, now: datetime) -> datetime:
+def time_of(text: str, name: str, now: datetime) -> datetime:
     """A moment, or how far back from now.
 
     >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    >>> moment_of("36h", "since", noon), moment_of("2026-01-01T10:00:00+02:00", "since", noon)
+    >>> time_of("36h", "since", noon), time_of("2026-01-01T10:00:00+02:00", "since", noon)
     (datetime.datetime(2025, 12, 31, 0, 0, tzinfo=datetime.timezone.utc), datetime.datetime(2026, 1, 1, 8, 0, tzinfo=datetime.timezone.utc))
     """
     number, unit = text[:-1], _SPANS.get(text[-1:])

@@ -1,4 +1,4 @@
-"""Which settings are in force, and who set them? Never a secret: of a key it is told whether it is set.
+"""Which settings are in force, and who set them? Never a secret: of a key it is shown whether it is set.
 
 | source         | means                                                               |
 |----------------|---------------------------------------------------------------------|
@@ -31,7 +31,7 @@ from upswing.redact import Redactor
 
 FILE, ENVIRONMENT, DEFAULT = "upswing.toml", "environment", "default"
 SET = "set"
-"""What is told of a secret that there is."""
+"""What is shown of a secret that there is."""
 _SECRETS = frozenset({"api_key", "judge_key", "serve_key", "webhook_secret"})
 _WEBHOOKS = ("alerts", "webhooks")
 """Their addresses are secrets: whoever knows one can write to the chat behind it."""
@@ -123,10 +123,10 @@ def settings_in_force(settings: Settings, surroundings: Surroundings) -> Iterato
             other, variable = _OVERRIDES.get((section, name), ("", None))
             if other and getattr(surroundings, other) is not None:
                 value, source = getattr(surroundings, other), ENVIRONMENT
-            told = msgspec.to_builtins(value)
+            shown = msgspec.to_builtins(value)
             if (section, name) == _WEBHOOKS:
-                told = [each | {"url": SET} for each in told]
-            yield SettingInForce(section, name, told, source, variable, docs.get(name))
+                shown = [each | {"url": SET} for each in shown]
+            yield SettingInForce(section, name, shown, source, variable, docs.get(name))
 
 
 def deploy_settings(settings: Settings, surroundings: Surroundings) -> Iterator[SettingInForce]:
@@ -152,11 +152,11 @@ def surroundings_in_force(surroundings: Surroundings) -> Iterator[SettingInForce
         value = getattr(surroundings, name)
         source = DEFAULT if value == getattr(_NOTHING_SAID, name) else ENVIRONMENT
         variable = VARIABLES.get(name)
-        told = _told(name, value)
-        yield SettingInForce("environment", name, told, source, variable, docs.get(name))
+        shown = _shown_value(name, value)
+        yield SettingInForce("environment", name, shown, source, variable, docs.get(name))
 
 
-def _told(name: str, value: Any) -> Any:
+def _shown_value(name: str, value: Any) -> Any:
     if name in _SECRETS:
         return SET if value else None
     if name == "backend_keys":

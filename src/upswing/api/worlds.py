@@ -106,10 +106,10 @@ class WorldRoutes:
         ]
 
     async def hello(self, _: Request) -> Response:
-        return answer(200, f"This is environment {self._sessions.about().world}.")
+        return answer(200, f"This is environment {self._sessions.world_info().world}.")
 
     async def tasks(self, _: Request) -> Response:
-        return answer(200, self._sessions.about())
+        return answer(200, self._sessions.world_info())
 
     async def create(self, request: Request) -> Response:
         def create_session() -> SessionReply:

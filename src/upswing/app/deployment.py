@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import MsgspecError
-from prometheus_client import CollectorRegistry
 
 from upswing.api.comparison import Comparison, load_comparison
+from upswing.app.context import LoopContext
 from upswing.app.model_lookup import ModelLookup, ServerKeys
 from upswing.config import ServeConfig, Settings, Surroundings
 from upswing.deploy.candidates import CandidateChecks
@@ -27,11 +27,8 @@ from upswing.deploy.core.record import total_counts
 from upswing.deploy.wiring import DeployRuntime, wire_controller
 from upswing.errors import Misuse, Rejected, Transient, UpswingError
 from upswing.infra.http import exchange
-from upswing.infra.nats.bus import Bus
-from upswing.infra.sql.database import Database
 from upswing.infra.sql.earnings import Earnings
 from upswing.infra.tasks import run_all
-from upswing.redact import Redactor
 from upswing.serve.client import TOKEN_FIELDS, ModelServingClient, ServerConnection
 from upswing.serve.probing import ServerProbes
 from upswing.serve.process import ModelProcess, ModelServerSettings
@@ -57,27 +54,6 @@ _MADE_HERE = ("tiny", "smollm2")
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
-    """What this machine was set up with."""
-
-    folder: Path
-    """The data directory."""
-    settings: Settings
-    """`upswing.toml`."""
-    surroundings: Surroundings
-    """The environment."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoopStores:
-    """Where the loop's data is: rows, messages and checkpoints."""
-
-    database: Database
-    bus: Bus
-    checkpoints: CheckpointStore
-
-
-@dataclass(frozen=True, slots=True)
 class ValidationHelp:
     """What validation asks besides the models: the judge, and the worlds whose held-out tasks it knows."""
 
@@ -93,32 +69,31 @@ class ModelDelivery:
 
     def __init__(
         self,
-        installation: Installation,
-        stores: LoopStores,
-        runtime: DeployRuntime,
+        context: LoopContext,
+        checkpoints: CheckpointStore,
         base: str,
         *,
-        redactor: Redactor,
-        registry: CollectorRegistry,
         help_with: ValidationHelp,
+        on_commit: Callable[[], None],
     ) -> None:
+        installation, database = context.installation, context.store.database
         folder, settings = installation.folder, installation.settings
         self.base, self._trouble, self._serve_url = base, "", settings.serve.url
         self._is_made = base not in _MADE_HERE or any((folder / "bases").glob(f"{base}-*"))
-        self._earnings = Earnings(stores.database)
-        self._validations = Validations(stores.database)
+        self._earnings = Earnings(database)
+        self._validations = Validations(database)
         self.process = _our_server(folder, settings.serve, base)
         self._server_is_up = self.process is None
-        serving, keys = _serving_client(installation, stores, runtime, self.process)
-        self.lookup = ModelLookup(stores.database, serving, keys, base)
+        serving, keys = _serving_client(context, checkpoints, self.process)
+        self.lookup = ModelLookup(database, serving, keys, base)
         self.validation = ValidationRunner(
             settings.validate,
             ValidationStorage(
                 folder=folder / "validation",
                 rows=self._validations,
-                attach_files=stores.checkpoints.attach,
-                redactor=redactor,
-                metrics=ValidateMetrics(registry),
+                attach_files=checkpoints.attach,
+                redactor=context.redactor,
+                metrics=ValidateMetrics(context.registry),
             ),
             ModelAccess(
                 find=self.lookup.find,
@@ -127,16 +102,16 @@ class ModelDelivery:
                 is_remote=self.lookup.is_remote,
                 training_notes=self.lookup.training_notes,
             ),
-            RunClocks(clock=runtime.clock, wall=runtime.wall_clock, new_id=runtime.new_id),
+            RunClocks(clock=context.clock, wall=context.wall_clock, new_id=context.new_id),
             tasks=TaskSources(
-                worlds=help_with.worlds, production=ProductionReader(stores.database), base=base
+                worlds=help_with.worlds, production=ProductionReader(database), base=base
             ),
             judge=help_with.judge,
             analyse=help_with.analyse,
         )
         self.controller = wire_controller(
-            stores.database,
-            stores.bus,
+            database,
+            context.bus,
             serving,
             CandidateChecks(
                 self.validation.validate,
@@ -144,8 +119,10 @@ class ModelDelivery:
                 self.lookup.logged_estimate,
             ),
             deploy_policy_of(installation.surroundings.deploy, settings.deploy),
-            runtime,
-            registry,
+            DeployRuntime(
+                context.clock, context.wall_clock, context.new_id, on_commit, context.dead_letters
+            ),
+            context.registry,
             base=base,
         )
 
@@ -238,9 +215,29 @@ class ModelDelivery:
         return str((await self.controller.traffic())["baseline"])
 
 
-def can_serve() -> bool:
-    """Whether this installation has what a model server of ours needs."""
-    return find_spec("torch") is not None
+def make_delivery(
+    context: LoopContext,
+    checkpoints: CheckpointStore,
+    base: str | None,
+    *,
+    help_with: ValidationHelp,
+    on_commit: Callable[[], None],
+) -> ModelDelivery | None:
+    """None, with a warning, where no model can be served."""
+    why = why_not_served(context.installation.settings, base)
+    if why or base is None:
+        log.warning("%s, so no model is served here", why, extra={"action": "no_serving"})
+        return None
+    return ModelDelivery(context, checkpoints, base, help_with=help_with, on_commit=on_commit)
+
+
+def why_not_served(settings: Settings, base: str | None) -> str:
+    """Why no model is served here; empty if one can be."""
+    if base is None:
+        return "no base model is named"
+    if not settings.serve.url and find_spec("torch") is None:
+        return "the `train` extra is not installed"
+    return ""
 
 
 def _our_server(folder: Path, config: ServeConfig, base: str) -> ModelProcess | None:
@@ -253,20 +250,17 @@ def _our_server(folder: Path, config: ServeConfig, base: str) -> ModelProcess | 
 
 
 def _serving_client(
-    installation: Installation,
-    stores: LoopStores,
-    runtime: DeployRuntime,
-    process: ModelProcess | None,
+    context: LoopContext, checkpoints: CheckpointStore, process: ModelProcess | None
 ) -> tuple[ModelServingClient, ServerKeys]:
     """The client of the model server, and the keys that it and others are asked with."""
-    folder, config = installation.folder, installation.settings.serve
-    surroundings = installation.surroundings
+    folder, config = context.installation.folder, context.installation.settings.serve
+    surroundings = context.installation.surroundings
     keys = ServerKeys(config.url, surroundings.serve_key or "", surroundings.backend_keys)
     client = ModelServingClient(
         _server_connection(process, config, surroundings),
-        stores.checkpoints,
+        checkpoints,
         folder / "copies",
-        ServerProbes(folder / "backends.json", keys.key_of, clock=runtime.wall_clock),
+        ServerProbes(folder / "backends.json", keys.key_of, clock=context.wall_clock),
         keys.key_of,
     )
     return client, keys

@@ -21,7 +21,8 @@ from upswing.api.router import Route
 from upswing.api.series import SeriesRoutes
 from upswing.api.settings import SettingRoutes
 from upswing.api.trajectories import TrajectoryRoutes
-from upswing.app.deployment import Installation, ModelDelivery
+from upswing.app.context import Installation
+from upswing.app.deployment import ModelDelivery
 from upswing.deploy.core.policy import deploy_policy_of
 from upswing.deploy.history import RolloutHistory
 from upswing.errors import Misuse, Transient

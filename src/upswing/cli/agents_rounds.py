@@ -91,7 +91,7 @@ async def _open_world(plan: SpawnPlan) -> AsyncIterator[World[Any, Any] | Remote
         return
     client = AgentGymClient(plan.world)
     try:
-        tasks = (await client.about()).training
+        tasks = (await client.world_info()).training
     except Misuse:
         tasks = DEFAULT_TASKS
     try:

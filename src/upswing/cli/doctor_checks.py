@@ -164,8 +164,8 @@ def check_base_model(case: DoctorCase) -> str:
 
 
 def check_validation(case: DoctorCase) -> str:
-    from upswing.validate.cell_store import MemoryPinStore
     from upswing.validate.core.task import ValidationTask
+    from upswing.validate.sample_score_store import MemoryPinStore
     from upswing.validate.suite_selection import SuiteCatalog
 
     chosen = case.decided()[0].validate
@@ -231,13 +231,13 @@ def check_bus(case: DoctorCase) -> str:
 
 
 def check_store(case: DoctorCase) -> str:
-    from upswing.infra.sql import mark
+    from upswing.infra.sql import store_mark
     from upswing.infra.sql.inspection import check_file
     from upswing.infra.sql.store import open_store_read_only
 
     url = case.decided()[1].database_url
     if not url and not case.running() and not case.starting():
-        mark.check_file(case.folder)  # what `upswing up` would refuse
+        store_mark.check_file(case.folder)  # what `upswing up` would refuse
     if not url and not (case.folder / "upswing.db").exists():
         return "No store yet; `upswing up` makes it."
     deadline = time.monotonic() + _CHECK_SECONDS

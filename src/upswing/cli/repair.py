@@ -95,14 +95,14 @@ def repair(arguments: argparse.Namespace) -> int:
 
 def rebuild(folder: Path) -> RepairReport:
     """A new database of what is sound in the old one, which stays beside it."""
-    from upswing.infra.sql import mark
+    from upswing.infra.sql import store_mark
     from upswing.infra.sql.salvage import salvage_database
     from upswing.infra.sql.store import lock_for_writing
 
     with lock_for_writing(folder):
         before = _sequences(folder)
         had_streams = any((folder / "nats" / "jetstream").rglob("*.blk"))
-        old, new = folder / mark.DATABASE, folder / f"{mark.DATABASE}.repair"
+        old, new = folder / store_mark.DATABASE, folder / f"{store_mark.DATABASE}.repair"
         sound = _is_sound(folder)
         found = salvage_database(old, new, before)
         damaged_copy = ""
@@ -110,10 +110,10 @@ def rebuild(folder: Path) -> RepairReport:
             new.unlink()
         else:
             damaged_copy = _keep_damaged_copy(old) if old.exists() else ""
-            for left in folder.glob(f"{mark.DATABASE}-*"):
+            for left in folder.glob(f"{store_mark.DATABASE}-*"):
                 left.unlink()
             new.replace(old)
-            mark.record_and_seal(folder)
+            store_mark.record_and_seal(folder)
     unmarked = not before and not found.kept and had_streams
     return _report_of(found, damaged_copy, unmarked=unmarked)
 
@@ -121,11 +121,11 @@ def rebuild(folder: Path) -> RepairReport:
 def _is_sound(folder: Path) -> bool:
     """Whether a start would take this store as it is."""
     from upswing.errors import Damaged
-    from upswing.infra.sql import mark
+    from upswing.infra.sql import store_mark
     from upswing.infra.sql.inspection import check_file
 
     try:
-        known = mark.check_file(folder)
+        known = store_mark.check_file(folder)
         return known is not None and check_file(folder, lambda: False)
     except (Damaged, sqlite3.Error):
         return False
@@ -145,10 +145,10 @@ def _report_of(found: Salvage, damaged_copy: str, *, unmarked: bool) -> RepairRe
 
 def _sequences(folder: Path) -> dict[str, int]:
     from upswing.errors import Damaged
-    from upswing.infra.sql import mark
+    from upswing.infra.sql import store_mark
 
     try:
-        known = mark.read_mark(folder)
+        known = store_mark.read_mark(folder)
     except Damaged:
         return {}
     return dict(known.sequences) if known else {}

@@ -61,7 +61,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from upswing.worlds.agentgym_sessions import WorldSessions
     from upswing.worlds.known import known_worlds
 
-    found = [WorldSessions(world).about() for world in known_worlds(arguments.seed).values()]
+    found = [WorldSessions(world).world_info() for world in known_worlds(arguments.seed).values()]
     found += list(_configured_worlds(arguments.data))
     if arguments.json:
         print(

@@ -159,7 +159,7 @@ class Intake:
             )
         refusal: tuple[Reason, str] | None
         if is_gateway_id(row.trajectory_id) and not gateway_ids:
-            taken = Taken.KNOWN if await self._knows(row) else Taken.NOT_YOURS
+            taken = Taken.KNOWN if await self._is_stored(row) else Taken.NOT_YOURS
             refusal = (Reason.NOT_YOURS, GATEWAYS_ID) if taken is Taken.NOT_YOURS else None
         else:
             taken = await self._store.take(
@@ -193,7 +193,7 @@ class Intake:
         note = _unread_note(verdict.unread) or _clock_note(row.ended, self._clock())
         return IntakeResult(taken, id=row.trajectory_id, erase=erase, note=note)
 
-    async def _knows(self, row: Admitted) -> bool:
+    async def _is_stored(self, row: Admitted) -> bool:
         """Is it stored already, with the same content?"""
         stored = await self._store.trajectory(row.trajectory_id)
         return stored is not None and stored.admitted.content_hash == row.content_hash

@@ -75,8 +75,8 @@ class ProgramRun(Struct, frozen=True):
     """What held it in; see `upswing.validate.sandbox`."""
 
 
-class Cell(Struct, frozen=True, omit_defaults=True):
-    """How one model did one task with one seed. A cell is written once and never changes."""
+class SampleScore(Struct, frozen=True, omit_defaults=True):
+    """How one model did one task with one seed. A sample score is written once and never changes."""
 
     suite: str
     task_id: str
@@ -134,10 +134,10 @@ class SuiteReport(Struct, frozen=True):
     current: float | None
     difference: DifferenceInterval | None
     done: int
-    """Pairs of cells with two scores."""
+    """Pairs of sample scores with two scores."""
     planned: int
     spoiled: dict[Side, int]
-    """Cells that the infrastructure spoiled."""
+    """Sample scores that the infrastructure spoiled."""
     own: bool = False
     """Whether it holds tasks of the user's own."""
     samples: int = 1

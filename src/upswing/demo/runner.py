@@ -21,7 +21,7 @@ from upswing.config import Surroundings, read_settings
 from upswing.dashboard.main import is_installed as dashboard_installed
 from upswing.demo.ending import summarise_demo
 from upswing.demo.plan import DemoPlan, accelerated_clock, save_plan
-from upswing.demo.slips import Slips
+from upswing.demo.private_data import PrivateDataWorld
 from upswing.demo.story import Story, load_state, save_state
 from upswing.demo.summary import Summary
 from upswing.demo.view import View
@@ -119,7 +119,7 @@ class Demo:
         world = make_world(self.plan.world, self.plan.seed)
         agents = AgentPool(
             AgentEndpoint(f"{running.gateway_url}/v1", str(running.gateway_key)),
-            Slips(world),
+            PrivateDataWorld(world),
             AgentSettings(agents=sizes.agents, at_once=sizes.at_once, seed=self.plan.seed),
             on_result=watch.add_result,
         )

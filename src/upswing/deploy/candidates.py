@@ -196,7 +196,7 @@ class CandidateQueue:
         try:
             if (advice := await self._advice(row)) is not None:
                 judged = self._judged(row, current, "", "no_change", (advice,), None)
-                await self._settle(replace(judged, changed=False), ModelState.FAILED, None)
+                await self._record_verdict(replace(judged, changed=False), ModelState.FAILED, None)
                 return
             await self._loader.wait_loaded(current)
             await self._loader.wait_loaded(name)
@@ -208,7 +208,7 @@ class CandidateQueue:
             return
         except (Rejected, Misuse, Denied) as error:
             judged = self._judged(row, current, "", "fail", (str(error),), None)
-            await self._settle(judged, ModelState.FAILED, None)
+            await self._record_verdict(judged, ModelState.FAILED, None)
             return
         except Exception as error:  # one model that nobody can validate ends no controller
             log.exception("%s could not be validated", name, extra={"action": "not_proved"})
@@ -223,7 +223,7 @@ class CandidateQueue:
             worth = await self._worth(row)
             judged = with_logged_estimate(judged, report, worth) if worth else judged
             judged = with_played_tasks(judged, report, worth)
-        await self._settle(judged, _STATE_OF_VERDICT[judged.verdict], report)
+        await self._record_verdict(judged, _STATE_OF_VERDICT[judged.verdict], report)
 
     async def _worth(self, row: ModelRow) -> CanaryWorth | None:
         """What training's own estimate says of a model that it made."""
@@ -249,7 +249,7 @@ class CandidateQueue:
             )
             return
         judged = self._judged(row, current, "", "inconclusive", (str(error) or repr(error),), None)
-        await self._settle(judged, ModelState.UNDECIDED, None)
+        await self._record_verdict(judged, ModelState.UNDECIDED, None)
 
     def _judged(
         self,
@@ -267,7 +267,7 @@ class CandidateQueue:
             row.model_id, current, run_id, verdict, reasons, improvement, boldness
         )
 
-    async def _settle(
+    async def _record_verdict(
         self, judged: StrategyInputs, state: ModelState, report: ValidationReport | None
     ) -> None:
         """The verdict becomes rows: the model's state, and its rollout if it ships."""

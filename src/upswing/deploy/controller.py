@@ -111,12 +111,12 @@ class Controller:
 
         Whoever led before goes on until the baseline is served here.
         """
-        while not await self._took_over():
+        while not await self._take_over():
             log.info("another model is the baseline now", extra={"action": "take_over"})
         self._ticked_at, self._renewed = self.executor.env.clock(), self.executor.env.wall_clock()
         self._stands_by, self._foreign = False, ""
 
-    async def _took_over(self) -> bool:
+    async def _take_over(self) -> bool:
         """False: the baseline is another one than was served, so that one is to be loaded first."""
         executor = self.executor
         await executor.leadership.check_bus()

@@ -66,7 +66,7 @@ class _Trajectory(msgspec.Struct):
     metadata: _Metadata
 
 
-class _About(msgspec.Struct):
+class _RewardMetadata(msgspec.Struct):
     raw_total: float | None = None
 
 
@@ -75,7 +75,7 @@ class _Component(msgspec.Struct):
 
 
 class _Reward(msgspec.Struct):
-    metadata: _About
+    metadata: _RewardMetadata
     reward_components: dict[str, _Component] = {}
 
 
@@ -145,7 +145,7 @@ def complaints_after(
     seen: list[ObservedComplaint] = []
     waiting: list[tuple[int, object]] = []
 
-    def hear(row: Row) -> None:
+    def collect_complaint(row: Row) -> None:
         if not _negative(verified_bytes_of_column(row[1], row[8])) or not (row[2] or row[3]):
             return
         targets = _targets(tx, row)
@@ -155,7 +155,7 @@ def complaints_after(
         elif not targets and row[6] > stale:
             waiting.append((row[0], (row[7], row[4] if row[9] else None)))
 
-    tx.bad_rows.read_each("deploy", "feedback", (*waited, *new_rows), hear)
+    tx.bad_rows.read_each("deploy", "feedback", (*waited, *new_rows), collect_complaint)
     upto = new_rows[-1][0] if new_rows else seq
     several = any(each.key for each in seen) and _several(
         tx, min(row[6] for row in (*waited, *new_rows))

@@ -298,7 +298,7 @@ class Operator:
                 if target is not None and share < 1
             }
             if held:
-                self._refuse_crowd(held)
+                self._refuse_too_many(held)
             # Who gives traffic up waits for no server.
             needs = [
                 target.model_id
@@ -414,9 +414,9 @@ class Operator:
         other = self._executor.deployment.ramping
         if other is not None and other.rollout_id != rollout.rollout_id:
             raise Conflict(f"{other.model_id} ramps: one at a time.")
-        self._refuse_crowd({rollout.rollout_id: share})
+        self._refuse_too_many({rollout.rollout_id: share})
 
-    def _refuse_crowd(self, shares: Mapping[str, float]) -> None:
+    def _refuse_too_many(self, shares: Mapping[str, float]) -> None:
         """All shares together leave room for the baseline."""
         others = [e.share for e in self._executor.deployment.active if e.rollout_id not in shares]
         total = math.fsum((*others, *shares.values()))

@@ -143,7 +143,11 @@ class TrafficPlanner:
                 f"{deployment.baseline} is to answer, and no server has it yet."
             )
         plan = self._plan_for(deployment)
-        if renew or self._plan is None or _essence(plan) != _essence(self._plan):
+        if (
+            renew
+            or self._plan is None
+            or _comparable_fields(plan) != _comparable_fields(self._plan)
+        ):
             self._version += 1
             plan = self._leadership.sign(msgspec.structs.replace(plan, version=self._version))
             try:
@@ -171,7 +175,7 @@ class TrafficPlanner:
         )
 
 
-def _essence(plan: Plan) -> tuple[object, ...]:
+def _comparable_fields(plan: Plan) -> tuple[object, ...]:
     """What makes two plans different: not who wrote it and when."""
     leased = plan.lease_until is not None
     beside = plan.holdback, plan.base, plan.trained, plan.pinned

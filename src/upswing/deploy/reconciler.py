@@ -379,15 +379,15 @@ class Reconciler:
         executor = self._executor
         if not ask and model_id in executor.planner.served and model_id not in self._away:
             return True
-        if await self._answers(model_id):
+        if await self._is_answering(model_id):
             self._away.pop(model_id, None)
             return True
         since = self._away.setdefault(model_id, executor.env.wall_clock())
         if self._loader.is_loading(model_id) or executor.env.wall_clock() - since < DEAD_AFTER:
             return True
-        return not await self._answers(beside or executor.deployment.baseline)
+        return not await self._is_answering(beside or executor.deployment.baseline)
 
-    async def _answers(self, model_id: str) -> bool:
+    async def _is_answering(self, model_id: str) -> bool:
         """It answers, or does after it was loaded anew."""
         executor = self._executor
         served = executor.planner.served.get(model_id)
@@ -407,7 +407,7 @@ class Reconciler:
             {executor.base, *executor.gateways.pinned, *((held.model_id,) if held else ())}
         ):
             if regular and name in executor.planner.served:
-                await self._answers(name)
+                await self._is_answering(name)
                 continue
             try:
                 self._loader.ready(name)

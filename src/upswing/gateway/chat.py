@@ -172,7 +172,7 @@ class ChatHandler:
         )
         if _PROBE in request.headers:
             check_probe(owner, request.headers[_PROBE], shaped.chat_body)
-            assigned = self._nobodys_episode("probe", owner, identity, chat, request, table)
+            assigned = self._unrecorded_episode("probe", owner, identity, chat, request, table)
         elif record and shaped.shape.conversational:
             episode = self._find_or_open_episode(owner, identity, chat, request)
             requested_model = _requested_model(table, chat, request)
@@ -182,7 +182,7 @@ class ChatHandler:
             assigned = self._unrecorded_in_episode(owner, identity, chat, request, table)
             record = False
         else:
-            assigned = self._nobodys_episode("unrecorded", owner, identity, chat, request, table)
+            assigned = self._unrecorded_episode("unrecorded", owner, identity, chat, request, table)
             record = False
         _check_answerable(shaped, assigned[1])
         recorded = record and _PROBE not in request.headers
@@ -239,7 +239,7 @@ class ChatHandler:
         """The client hears it before anything is stored, so nobody else may give such ids."""
         return str(gateway_id(self._new_id()))
 
-    def _nobodys_episode(
+    def _unrecorded_episode(
         self,
         kind: str,
         owner: str,

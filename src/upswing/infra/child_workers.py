@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from upswing.errors import Died, Transient
-from upswing.infra.heartbeat import FROZEN_SECONDS, Pulse
+from upswing.infra.heartbeat import FROZEN_SECONDS, HeartbeatMonitor
 from upswing.infra.process import launch_child, stop_process, wait_for_exit
 from upswing.infra.tasks import run_in_background
 
@@ -70,7 +70,7 @@ class WorkerProcess:
             if self._reader is not None:  # it has to see that the last child is gone
                 await asyncio.wait({self._reader})
             try:
-                pulse = Pulse(self._frozen)
+                pulse = HeartbeatMonitor(self._frozen)
                 self._process = await launch_child(
                     sys.executable,
                     "-m",

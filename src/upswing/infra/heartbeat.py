@@ -1,8 +1,8 @@
 """Does a child still live, or is it frozen? It beats once a second, and its parent listens.
 
-    child: thread or event loop ── a byte a second ──▶ pipe ──▶ `Pulse.beat` ─┐
-    training child ── a line a second on its standard output ─▶ `Pulse.beat` ─┼─▶ `Pulse.frozen`
-    bus, which is no program of ours ◀── is asked who it is ──▶ `Pulse.beat` ─┘
+    child: thread or event loop ── a byte a second ──▶ pipe ──▶ `HeartbeatMonitor.beat` ─┐
+    training child ── a line a second on its standard output ─▶ `HeartbeatMonitor.beat` ─┼─▶ `HeartbeatMonitor.frozen`
+    bus, which is no program of ours ◀── is asked who it is ──▶ `HeartbeatMonitor.beat` ─┘
 
 | silent for `FROZEN_SECONDS`, and meanwhile …    | frozen | because                                   |
 |-------------------------------------------------|--------|-------------------------------------------|
@@ -47,7 +47,7 @@ class Work:
     """A process of it waits for a disk, or for its turn at a processor."""
 
 
-class Pulse:
+class HeartbeatMonitor:
     """The beats of one child."""
 
     def __init__(self, limit: float = FROZEN_SECONDS) -> None:

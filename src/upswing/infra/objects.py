@@ -46,7 +46,7 @@ _HOPELESS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class StoredObject:
     """Something that is kept."""
 
     key: str
@@ -117,20 +117,20 @@ class ObjectLocation:
             async for chunk in found.stream(min_chunk_size=PART_BYTES):
                 yield bytes(chunk)
 
-    async def find(self, key: str) -> Thing | None:
+    async def find(self, key: str) -> StoredObject | None:
         try:
             with self._translate_errors("read"):
-                return _thing_from_meta(await obstore.head_async(self._store, key))
+                return _object_from_meta(await obstore.head_async(self._store, key))
         except Misuse as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
             raise
 
-    async def list(self, prefix: str = "") -> list[Thing]:
+    async def list(self, prefix: str = "") -> list[StoredObject]:
         """Everything below `prefix`, by key."""
         with self._translate_errors("read"):
             found = await obstore.list(self._store, prefix=prefix or None).collect_async()
-            return sorted(map(_thing_from_meta, found), key=lambda thing: thing.key)
+            return sorted(map(_object_from_meta, found), key=lambda stored: stored.key)
 
     async def delete(self, key: str) -> None:
         """Gone, whether or not it was there."""
@@ -166,8 +166,8 @@ def _client_options() -> Any:
     }
 
 
-def _thing_from_meta(meta: Any) -> Thing:
-    return Thing(meta["path"], meta["size"], meta["e_tag"], meta["last_modified"])
+def _object_from_meta(meta: Any) -> StoredObject:
+    return StoredObject(meta["path"], meta["size"], meta["e_tag"], meta["last_modified"])
 
 
 def _first_line_of_error(error: Exception) -> str:

@@ -27,7 +27,13 @@ from upswing.errors import Transient, UpswingError
 from upswing.infra.adoption import AdoptedProcess, ChildProcess
 from upswing.infra.backoff import Backoff
 from upswing.infra.child_env import child_environment
-from upswing.infra.heartbeat import BEAT_SECONDS, ENVIRONMENT, FROZEN_SECONDS, Pulse, group_work
+from upswing.infra.heartbeat import (
+    BEAT_SECONDS,
+    ENVIRONMENT,
+    FROZEN_SECONDS,
+    HeartbeatMonitor,
+    group_work,
+)
 from upswing.infra.tasks import cancel_all, restart_on_error, start_task
 
 log = logging.getLogger(__name__)
@@ -77,7 +83,7 @@ class ChildSupervisor:
         self.name, self._start, self._restart_action = name, start, restart_action
         self._health, self._is_alive, self._sends_beats = health, is_alive, sends_beats
         self._frozen_seconds, self._backoff = frozen_seconds, backoff
-        self.pulse = Pulse(frozen_seconds)
+        self.pulse = HeartbeatMonitor(frozen_seconds)
         self._watch_task: asyncio.Task[None] | None = None
         self.process: ChildProcess | None = None
         self.restarts = 0
@@ -88,13 +94,13 @@ class ChildSupervisor:
 
     async def launch(self, *command: str, **options: Any) -> asyncio.subprocess.Process:
         """A child process as of `launch_child`, with a fresh heartbeat."""
-        self.pulse = Pulse(self._frozen_seconds)
+        self.pulse = HeartbeatMonitor(self._frozen_seconds)
         self.process = process = await launch_child(*command, pulse=self.pulse, **options)
         return process
 
     def adopt(self, process: AdoptedProcess) -> None:
         """Watch a process that an earlier parent launched."""
-        self.process, self.pulse = process, Pulse(self._frozen_seconds)
+        self.process, self.pulse = process, HeartbeatMonitor(self._frozen_seconds)
 
     async def wait_ready(
         self, process: asyncio.subprocess.Process, ready: Coroutine[Any, Any, T]
@@ -166,7 +172,7 @@ class ChildSupervisor:
 
 async def launch_child(
     *command: str,
-    pulse: Pulse | None = None,
+    pulse: HeartbeatMonitor | None = None,
     env: Mapping[str, str] | None = None,
     fds: tuple[int, ...] = (),
     outlives: bool = False,
@@ -211,7 +217,7 @@ async def launch_child(
 
 async def wait_ready(
     process: asyncio.subprocess.Process,
-    pulse: Pulse,
+    pulse: HeartbeatMonitor,
     name: str,
     ready: Coroutine[Any, Any, T],
     *,
@@ -243,7 +249,7 @@ async def wait_ready(
         await cancel_all([waited])
 
 
-async def wait_for_exit(process: ChildProcess, pulse: Pulse, name: str) -> int:
+async def wait_for_exit(process: ChildProcess, pulse: HeartbeatMonitor, name: str) -> int:
     """Its exit code; one that is frozen is killed, with its group."""
     now = asyncio.get_running_loop().time
     while True:

@@ -338,7 +338,9 @@ class Rewarder:
         reward = await self._store.newest(trajectory_id)
         if reward is None:
             return
-        await self._revise_opinion(reward, (trajectory_id, feedback.episode_id, feedback.owner))
+        await self._revise_user_feedback(
+            reward, (trajectory_id, feedback.episode_id, feedback.owner)
+        )
 
     async def apply_implicit_signals(self, row: StoredTrajectory, signals: ImplicitSignals) -> None:
         """Somebody has read the user's turns anew: revise what they are taken to think."""
@@ -346,9 +348,9 @@ class Rewarder:
         reward = await self._store.newest(known.trajectory_id)
         if reward is not None:
             target = (known.trajectory_id, known.episode_id, known.user_id)
-            await self._revise_opinion(reward, target, signals, cause="judge")
+            await self._revise_user_feedback(reward, target, signals, cause="judge")
 
-    async def _revise_opinion(
+    async def _revise_user_feedback(
         self,
         reward: Reward,
         target: tuple[str, str | None, str | None],

@@ -33,7 +33,7 @@ async def make_remote_world_suite(
 ) -> TaskSuite:
     """The held-out tasks of a server as the suite `world:NAME`; `Misuse` when it has none."""
     try:
-        info = await world.about()
+        info = await world.world_info()
         first, count = int(info.training), int(info.held_out)
     except Misuse:
         first, count = DEFAULT_FIRST_TASK, DEFAULT_TASKS

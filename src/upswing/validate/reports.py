@@ -1,6 +1,6 @@
-"""What stays of a validation? Its cells while it runs; then its report, three times, and no cells.
+"""What stays of a validation? Its sample scores while it runs; then its report, three times, and no sample scores.
 
-    cells, redacted ─▶ report, redacted ─▶ artifact ─▶ row and decision, in one transaction ─▶ no cells
+    sample scores, redacted ─▶ report, redacted ─▶ artifact ─▶ row and decision, in one transaction ─▶ no sample scores
 
 Killed anywhere on this way, it is gone through again with the same end.
 """
@@ -17,12 +17,11 @@ from uuid import UUID
 
 import msgspec
 
-from upswing.contracts.validation import Cell, ValidationReport
+from upswing.contracts.validation import SampleScore, ValidationReport
 from upswing.errors import Transient, UpswingError
 from upswing.infra.backoff import Backoff
 from upswing.records import Decision
 from upswing.redact import Redactor
-from upswing.validate.cell_store import FileCellStore
 from upswing.validate.core.render import as_markdown
 from upswing.validate.core.replay import encode_inputs, replay_verdict
 from upswing.validate.core.verdict import ValidationPolicy
@@ -30,6 +29,7 @@ from upswing.validate.leases import LeaseLost, RunLease
 from upswing.validate.metrics import ValidateMetrics
 from upswing.validate.player import Sleep
 from upswing.validate.repository import Validations
+from upswing.validate.sample_score_store import FileSampleScores
 
 log = logging.getLogger(__name__)
 STAGE, KIND = "validate", "validation"
@@ -40,7 +40,7 @@ AttachFiles = Callable[[Path, str], Awaitable[str]]
 
 
 class ReportStore:
-    """Keeps cells and reports."""
+    """Keeps sample scores and reports."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ReportStore:
         self._attach_files = attach_files
         self._redactor, self._metrics = redactor, metrics
         self._clock, self._new_id, self._sleep = clock, new_id, sleep
-        self.cells = _RedactingCells(FileCellStore(folder), redactor)
+        self.sample_scores = _RedactingSampleScores(FileSampleScores(folder), redactor)
 
     async def publish_scores(self) -> None:
         """The scores of the newest reports, to whoever watches the metrics."""
@@ -72,7 +72,7 @@ class ReportStore:
         """The report as it is kept; a store that is away is waited for. `LeaseLost`: it is another's now."""
         report = redact_report(report, self._redactor)
         kept = await self._save_with_retry(report, self._decision(report, policy))
-        await self.cells.delete(report.run_id)
+        await self.sample_scores.delete(report.run_id)
         if self._metrics:
             self._metrics.record_scores(kept)
             self._metrics.count_ended(kept.verdict)
@@ -136,19 +136,21 @@ class ReportStore:
         return artifact
 
 
-class _RedactingCells:
-    """Cells that are redacted before they are written."""
+class _RedactingSampleScores:
+    """Sample scores that are redacted before they are written."""
 
-    def __init__(self, cells: FileCellStore, redactor: Redactor) -> None:
-        self._cells, self._redactor = cells, redactor
-        self.load, self.delete = cells.load, cells.delete
+    def __init__(self, sample_scores: FileSampleScores, redactor: Redactor) -> None:
+        self._sample_scores, self._redactor = sample_scores, redactor
+        self.load, self.delete = sample_scores.load, sample_scores.delete
 
-    async def append(self, run_id: str, cells: Sequence[Cell]) -> None:
+    async def append(self, run_id: str, sample_scores: Sequence[SampleScore]) -> None:
         clean = [
-            msgspec.structs.replace(cell, sentence=self._redactor.text(cell.sentence).value)
-            for cell in cells
+            msgspec.structs.replace(
+                sample_score, sentence=self._redactor.text(sample_score.sentence).value
+            )
+            for sample_score in sample_scores
         ]
-        await self._cells.append(run_id, clean)
+        await self._sample_scores.append(run_id, clean)
 
 
 def redact_report(report: ValidationReport, redactor: Redactor) -> ValidationReport:

@@ -1,6 +1,6 @@
 """May this model ship? Here the validator gets its models, suites, sandbox, judge and memory.
 
-    validate ─▶ a row, `running` ─▶ cells, in files ─▶ the report: an artifact, the row, the journal
+    validate ─▶ a row, `running` ─▶ sample scores, in files ─▶ the report: an artifact, the row, the journal
 
 | what happens                                       | what follows                                    |
 |----------------------------------------------------|-------------------------------------------------|
@@ -9,7 +9,7 @@
 | another process that lives does the same one       | it is left alone, and its report is waited for  |
 | parts were away, and nothing could be decided      | what they spoiled is tried once more, in time   |
 | the process is killed                              | asked again, or after `resume`, it goes on with |
-|                                                    | the cells that were kept                        |
+|                                                    | the sample scores that were kept                        |
 | a suite cannot be had                              | the row says so: `failed`; a later try may work |
 | its run id is asked for again                      | the report that was kept                        |
 """
@@ -33,9 +33,8 @@ from upswing.contracts.trajectory import Trajectory
 from upswing.contracts.validation import ValidationReport
 from upswing.errors import Conflict, Misuse, Reason, Rejected, Transient
 from upswing.infra.tasks import start_task
-from upswing.logs import about
+from upswing.logs import log_context
 from upswing.redact import Redactor
-from upswing.validate.cell_store import BaselineScores, FilePinStore
 from upswing.validate.core.moves import CodeRunner
 from upswing.validate.core.pin import pinned_task
 from upswing.validate.core.report import ValidationRun
@@ -52,6 +51,7 @@ from upswing.validate.player import RunPace, Sleep
 from upswing.validate.production import ProductionReader
 from upswing.validate.reports import AttachFiles, ReportStore
 from upswing.validate.repository import ValidationRow, Validations
+from upswing.validate.sample_score_store import BaselineScores, FilePinStore
 from upswing.validate.sandbox.sandbox import Sandbox
 from upswing.validate.suite_selection import SuiteCatalog, is_held_out_task
 from upswing.validate.validator import ModelClients, SuiteRunProgress, Validator
@@ -317,7 +317,7 @@ class ValidationRunner:
     async def _run_leased(
         self, row: ValidationRow, progress: dict[str, SuiteRunProgress]
     ) -> ValidationReport:
-        with about(model=row.candidate):
+        with log_context(model=row.candidate):
             return await self._wait_or_run(row, progress)
 
     async def _wait_or_run(
@@ -420,7 +420,7 @@ class ValidationRunner:
         )
         return Validator(
             models,
-            self._reports.cells,
+            self._reports.sample_scores,
             scores=BaselineScores(
                 self._folder,
                 f"{identity}/{sampling}/{SAFETY_TOKENS}",

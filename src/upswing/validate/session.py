@@ -1,6 +1,6 @@
-"""What of a validation is done, and what is left? Cells of three models, kept as they come.
+"""What of a validation is done, and what is left? Sample scores of three models, kept as they come.
 
-| cells                           | when                                                          |
+| sample scores                           | when                                                          |
 |---------------------------------|---------------------------------------------------------------|
 | of what is done once            | first                                                         |
 | of the first own tasks          | first, with as many answers as the first look wants           |
@@ -24,13 +24,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from upswing.contracts.validation import Cell, Side
-from upswing.validate.cell_store import BaselineScores
+from upswing.contracts.validation import SampleScore, Side
 from upswing.validate.core.moves import InfraError, TaskResult
-from upswing.validate.core.plan import CellKey, Pairing, cell_key, missing_tasks, plan_pairings
+from upswing.validate.core.plan import Pairing, SampleKey, missing_tasks, plan_pairings, sample_key
 from upswing.validate.core.report import PlannedSuite, ValidationRun
 from upswing.validate.core.suite import TaskSuite
 from upswing.validate.player import RunPace, TaskPlayer
+from upswing.validate.sample_score_store import BaselineScores
 
 FIRST_TASKS = 64
 """Own tasks, over all suites, that are done in any case."""
@@ -49,12 +49,12 @@ _SAFETY_PATIENCE = 2.0
 nobody looked again costs a whole training."""
 
 
-class CellStore(Protocol):
-    """Where cells survive a restart. Keeping one twice changes nothing."""
+class SampleScoreStore(Protocol):
+    """Where sample scores survive a restart. Keeping one twice changes nothing."""
 
-    async def load(self, run_id: str) -> Sequence[Cell]: ...
+    async def load(self, run_id: str) -> Sequence[SampleScore]: ...
 
-    async def append(self, run_id: str, cells: Sequence[Cell]) -> None:
+    async def append(self, run_id: str, sample_scores: Sequence[SampleScore]) -> None:
         """Durable when it returns."""
         ...
 
@@ -87,23 +87,23 @@ class ValidationSession:
     def __init__(
         self,
         players: RunPlayers,
-        cells: CellStore,
+        sample_scores: SampleScoreStore,
         scores: BaselineScores | None,
         run: ValidationRun,
         suites: Sequence[TaskSuite],
         on_progress: Callable[[SuiteRunProgress], None],
         pace: RunPace,
     ) -> None:
-        self._players, self._store, self._scores = players, cells, scores
+        self._players, self._store, self._scores = players, sample_scores, scores
         self._run, self._on_progress, self._pace = run, on_progress, pace
         self._suites = {suite.name: suite for suite in suites}
         self._tasks = {(suite.name, task.task_id): task for suite in suites for task in suite.tasks}
         self._started_at = _now()
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._answers = Counter[str]()
-        self.cells: list[Cell] = []
+        self.sample_scores: list[SampleScore] = []
         self.last_answers: dict[str, Counter[str]] = {name: Counter() for name in self._suites}
-        self._known: set[CellKey] = set()
+        self._known: set[SampleKey] = set()
         self._done, self._total = Counter[str](), Counter[str]()
         self._cached: dict[str, Mapping[str, float]] = {}
         self.has_own = any(suite.own for suite in suites)
@@ -124,11 +124,12 @@ class ValidationSession:
         """What was done before the last restart is not done again, nor what a baseline has reached."""
         kept = await self._store.load(self._run.run_id)
         there = {(name, task) for name, suite in self._suites.items() for task in suite.task_ids}
-        self._add_cells(
+        self._add_sample_scores(
             [
-                cell
-                for cell in kept
-                if (cell.suite, cell.task_id) in there and cell.score is not None
+                sample_score
+                for sample_score in kept
+                if (sample_score.suite, sample_score.task_id) in there
+                and sample_score.score is not None
             ]
         )
         if self._scores:
@@ -220,18 +221,19 @@ class ValidationSession:
         sampled = self.safety_samples if name in self._safety else 0
         return len(self._run.seeds) + sampled
 
-    def counted_cells(self) -> list[Cell]:
-        """The cells of tasks that were taken, with the answers that every task has."""
+    def counted_scores(self) -> list[SampleScore]:
+        """The sample scores of tasks that were taken, with the answers that every task has."""
         taken = {name: set(task_ids) for name, task_ids in self.selected.items()}
         return [
-            cell
-            for cell in self.cells
-            if cell.task_id in taken[cell.suite] and cell.seed < self._seed_limit(cell)
+            sample_score
+            for sample_score in self.sample_scores
+            if sample_score.task_id in taken[sample_score.suite]
+            and sample_score.seed < self._seed_limit(sample_score)
         ]
 
-    def _seed_limit(self, cell: Cell) -> int:
+    def _seed_limit(self, sample_score: SampleScore) -> int:
         """The first seed with which not every task of this suite is answered."""
-        if self._suites[cell.suite].own:
+        if self._suites[sample_score.suite].own:
             return self.samples
         return SAFETY_SEEDS + self.safety_samples
 
@@ -303,28 +305,34 @@ class ValidationSession:
         keys = self._score_keys(suite, side, task_ids, seed, sampled=sampled)
         known = self._cached.get(model, {})
         cached = [
-            Cell(suite.name, name, pairing.seed, side, known[keys[name]])
+            SampleScore(suite.name, name, pairing.seed, side, known[keys[name]])
             for name in task_ids
             if keys.get(name) in known
         ]
         results = await self._run_tasks(
             suite, [t for t in task_ids if keys.get(t) not in known], model, seed
         )
-        cells = [
+        sample_scores = [
             *cached,
-            *(_result_cell(pairing, side, name, result) for name, result in results.items()),
+            *(_sample_score_of(pairing, side, name, result) for name, result in results.items()),
         ]
-        valid = [cell for cell in cells if cell.score is not None and math.isfinite(cell.score)]
+        valid = [
+            sample_score
+            for sample_score in sample_scores
+            if sample_score.score is not None and math.isfinite(sample_score.score)
+        ]
         if valid:
             await self._store.append(self._run.run_id, valid)
         fresh = {
-            keys[cell.task_id]: cell.score
-            for cell in valid
-            if cell.task_id in keys and cell.task_id in results and cell.score is not None
+            keys[sample_score.task_id]: sample_score.score
+            for sample_score in valid
+            if sample_score.task_id in keys
+            and sample_score.task_id in results
+            and sample_score.score is not None
         }
         if fresh and self._scores:
             await self._scores.save_scores(model, fresh)
-        self._add_cells(cells)
+        self._add_sample_scores(sample_scores)
         self._report_progress(suite.name)
 
     async def _run_tasks(
@@ -371,12 +379,12 @@ class ValidationSession:
             (name, task, seed, side) in self._known for seed in range(samples) for side in sides
         )
 
-    def _add_cells(self, cells: Sequence[Cell]) -> None:
-        for cell in cells:
-            if cell_key(cell) not in self._known:
-                self._known.add(cell_key(cell))
-                self.cells.append(cell)
-                self._done[cell.suite] += 1
+    def _add_sample_scores(self, sample_scores: Sequence[SampleScore]) -> None:
+        for sample_score in sample_scores:
+            if sample_key(sample_score) not in self._known:
+                self._known.add(sample_key(sample_score))
+                self.sample_scores.append(sample_score)
+                self._done[sample_score.suite] += 1
 
     def _report_progress(self, suite: str) -> None:
         done = self._done[suite]
@@ -392,13 +400,17 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _result_cell(
+def _sample_score_of(
     pairing: Pairing, side: Side, task_id: str, result: TaskResult | InfraError
-) -> Cell:
+) -> SampleScore:
     if isinstance(result, InfraError):
-        return Cell(pairing.suite, task_id, pairing.seed, side, None, storable_text(str(result)))
+        return SampleScore(
+            pairing.suite, task_id, pairing.seed, side, None, storable_text(str(result))
+        )
     score = result.score if math.isnan(result.score) else min(1.0, max(0.0, result.score))
-    return Cell(pairing.suite, task_id, pairing.seed, side, score, storable_text(result.sentence))
+    return SampleScore(
+        pairing.suite, task_id, pairing.seed, side, score, storable_text(result.sentence)
+    )
 
 
 def storable_text(text: str) -> str:

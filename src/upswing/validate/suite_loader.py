@@ -13,7 +13,6 @@ import msgspec
 
 from upswing.contracts.validation import SuiteKind
 from upswing.errors import Misuse
-from upswing.validate.cell_store import PinStore
 from upswing.validate.core.default_suites import MIN_PRODUCTION_TASKS, PRODUCTION, is_own_suite
 from upswing.validate.core.moves import Move, MoveResult, PlayableTask, TaskResult
 from upswing.validate.core.suite import (
@@ -28,6 +27,7 @@ from upswing.validate.core.suite import (
 from upswing.validate.core.task import ValidationTask
 from upswing.validate.core.world_tasks import make_world_suite
 from upswing.validate.remote_world import DEFAULT_TASKS, make_remote_world_suite
+from upswing.validate.sample_score_store import PinStore
 from upswing.worlds.agentgym_client import AgentGymClient
 from upswing.worlds.world import World
 

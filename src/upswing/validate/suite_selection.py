@@ -20,7 +20,6 @@ from upswing.config import ValidateConfig
 from upswing.contracts.validation import RecordedTask
 from upswing.dataset.split import is_held_out
 from upswing.errors import Misuse, Transient
-from upswing.validate.cell_store import PinStore
 from upswing.validate.core.default_suites import (
     MIN_PRODUCTION_TASKS,
     PRODUCTION,
@@ -34,6 +33,7 @@ from upswing.validate.core.suite import TaskSuite, expand_suite_names
 from upswing.validate.core.task import ValidationTask
 from upswing.validate.core.verdict import ValidationPolicy
 from upswing.validate.production import ProductionReader, decode_trajectory
+from upswing.validate.sample_score_store import PinStore
 from upswing.validate.suite_loader import (
     DEFAULT_REPLY_TOKENS,
     available_suites,

@@ -9,11 +9,11 @@ Safety tasks are sampled beside that, 4 and 12 answers each, where the greedy on
 |------------------------------------------------------|-------------------------------------------|
 | the model answers, the sandbox or the judge answers  | the task's next move                      |
 | `Transient`, or no answer in time                    | tried again, with back-off, a few times   |
-| still not, or another of our errors                  | the cell is spoiled: left out and counted |
+| still not, or another of our errors                  | the sample score is spoiled: left out and counted |
 | the judge fails                                      | rules alone decide; noted in the report   |
 | it should be over soon                               | no further own task or look is begun      |
 | the deadline comes                                   | what is missing counts as not covered     |
-| the process is killed                                | kept cells are not done again             |
+| the process is killed                                | kept sample scores are not done again             |
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from upswing.contracts.validation import Cell, ValidationReport
-from upswing.validate.cell_store import BaselineScores
+from upswing.contracts.validation import SampleScore, ValidationReport
 from upswing.validate.core.constant_answer import ConstantAnswer, best_constant_answer
 from upswing.validate.core.moves import AskModelFn, CodeRunner
-from upswing.validate.core.report import RunCircumstances, ValidationRun, build_report, score_run
+from upswing.validate.core.report import RunMetadata, ValidationRun, build_report, score_run
 from upswing.validate.core.sampling import GREEDY, Sampling
 from upswing.validate.core.stopping import SAFETY_ANSWERS, TimeLeft, decide_after_look
 from upswing.validate.core.suite import TaskSuite
@@ -38,14 +37,15 @@ from upswing.validate.core.task_facts import AnalyseTasks, task_facts
 from upswing.validate.core.verdict import ValidationPolicy
 from upswing.validate.judge import LimitedJudge
 from upswing.validate.player import RunPace, Sleep, TaskPlayer
+from upswing.validate.sample_score_store import BaselineScores
 from upswing.validate.session import (
-    CellStore,
     RunPlayers,
+    SampleScoreStore,
     SuiteRunProgress,
     ValidationSession,
 )
 
-__all__ = ["CellStore", "ModelClients", "SuiteRunProgress", "Validator"]
+__all__ = ["ModelClients", "SampleScoreStore", "SuiteRunProgress", "Validator"]
 log = logging.getLogger(__name__)
 
 
@@ -68,7 +68,7 @@ class Validator:
     def __init__(
         self,
         models: ModelClients,
-        cells: CellStore,
+        sample_scores: SampleScoreStore,
         *,
         clock: Callable[[], datetime],
         sandbox: CodeRunner | None = None,
@@ -83,7 +83,12 @@ class Validator:
         `analyse` looks into what failed, where the verdict is `fail`.
         """
         self._analyse = analyse
-        self._models, self._cells, self._scores, self._clock = models, cells, scores, clock
+        self._models, self._sample_scores, self._scores, self._clock = (
+            models,
+            sample_scores,
+            scores,
+            clock,
+        )
         self._sandbox, self._judge = sandbox, judge
         self._sleep, self._pace = sleep, pace
 
@@ -102,7 +107,7 @@ class Validator:
             self._player(models.resampled) if models.resampled else None,
         )
         session = ValidationSession(
-            players, self._cells, self._scores, run, suites, on_progress, self._pace
+            players, self._sample_scores, self._scores, run, suites, on_progress, self._pace
         )
         await session.restore()
         timed_out, looks = False, list[int]()
@@ -117,7 +122,7 @@ class Validator:
             *session.notes(),
             *_constant_notes(constants),
         )
-        circumstances = RunCircumstances(
+        run_metadata = RunMetadata(
             started,
             self._clock(),
             self._judge.name if self._judge else None,
@@ -131,13 +136,13 @@ class Validator:
             build_report,
             run,
             session.planned_suites(),
-            session.counted_cells(),
+            session.counted_scores(),
             policy,
-            circumstances,
+            run_metadata,
         )
         if report.verdict == "fail" and self._analyse is not None:
             report = await asyncio.to_thread(
-                _with_analysis, report, suites, session.counted_cells(), self._analyse
+                _with_analysis, report, suites, session.counted_scores(), self._analyse
             )
         extra = {"action": "validated", "run": run.run_id, "word": report.verdict}
         log.info("%s: %s", run.candidate, " ".join(report.reasons), extra=extra)
@@ -158,7 +163,7 @@ class Validator:
             looks.append(run.samples[0])
         while samples or safety:
             scored = await asyncio.to_thread(
-                score_run, run, session.planned_suites(), session.counted_cells(), policy
+                score_run, run, session.planned_suites(), session.counted_scores(), policy
             )
             time_left = TimeLeft(
                 own=bool(samples) and session.has_own and session.has_time_for(samples[0]),
@@ -183,13 +188,13 @@ class Validator:
 def _with_analysis(
     report: ValidationReport,
     suites: Sequence[TaskSuite],
-    cells: Iterable[Cell],
+    sample_scores: Iterable[SampleScore],
     analyse: AnalyseTasks,
 ) -> ValidationReport:
     """The report with what its failed tasks have in common."""
-    by_suite: dict[str, list[Cell]] = {}
-    for cell in cells:
-        by_suite.setdefault(cell.suite, []).append(cell)
+    by_suite: dict[str, list[SampleScore]] = {}
+    for sample_score in sample_scores:
+        by_suite.setdefault(sample_score.suite, []).append(sample_score)
     facts = list(task_facts(suites, by_suite))
     found = analyse(report.candidate, report.current, report.run_id, facts)
     return replace(report, analysis=found)

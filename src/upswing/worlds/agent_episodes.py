@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from upswing.worlds.world import UNFINISHED, Observation, Outcome, Task
+from upswing.worlds.world import UNFINISHED, Task, WorldObservation, WorldOutcome
 
 _LATE = 1 / 3
 """The share of those who say something that says it late."""
@@ -80,7 +80,7 @@ class EpisodeSpec:
 class AgentTurn:
     """What was seen, what was said about it, and by which model."""
 
-    seen: Observation
+    seen: WorldObservation
     reply: str
     model: str
 
@@ -92,7 +92,7 @@ class AgentEpisode:
     spec: EpisodeSpec
     instructions: str = ""
     turns: tuple[AgentTurn, ...] = ()
-    outcome: Outcome = UNFINISHED
+    outcome: WorldOutcome = UNFINISHED
     trouble: str = ""
     """Why it was broken off: the status of a request, or the kind of its error."""
 
@@ -180,5 +180,5 @@ def draw_feedback(episode: AgentEpisode, share: float, seed: int) -> UserFeedbac
     return UserFeedback(_is_pleased(episode.outcome), late=chance.random() < _LATE)
 
 
-def _is_pleased(outcome: Outcome) -> bool:
+def _is_pleased(outcome: WorldOutcome) -> bool:
     return outcome.success if outcome.mood is None else outcome.mood == "pleased"

@@ -26,7 +26,7 @@ import msgspec
 
 from upswing.contracts.typed import from_tree
 from upswing.errors import Transient
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
 MAX_REQUEST_BYTES = 64 * 1024
 """Of a request: an action is a message, not a file."""
@@ -57,9 +57,9 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """What our own client wants to know besides; others may ignore it."""
 
     task: Task
-    seen: Observation
+    seen: WorldObservation
     """Without the instructions, which `observation` begins with after a reset."""
-    outcome: Outcome | None = None
+    outcome: WorldOutcome | None = None
 
 
 class SessionReply(msgspec.Struct, frozen=True):
@@ -104,8 +104,8 @@ class SessionAddress:
 class ServerReply:
     """What an answer says."""
 
-    observation: Observation
-    outcome: Outcome | None = None
+    observation: WorldObservation
+    outcome: WorldOutcome | None = None
     task: Task | None = None
     """Where the server sends it, as ours does."""
 
@@ -137,12 +137,12 @@ def parse_reply(reply: Any, best_reward: float = 1.0) -> ServerReply:
     >>> parse_reply({"state": "Rows: 3", "reward": 1.0, "done": True, "info": None}).outcome.success
     True
     >>> parse_reply(["Write a query.", None])
-    ServerReply(observation=Observation(text='Write a query.', kind='user_message'), outcome=None, task=None)
+    ServerReply(observation=WorldObservation(text='Write a query.', kind='user_message'), outcome=None, task=None)
     """
     if isinstance(reply, list) and reply:
         reply = reply[0]
     if isinstance(reply, str):
-        return ServerReply(Observation(reply))
+        return ServerReply(WorldObservation(reply))
     if not isinstance(reply, dict) or "error" in reply:
         raise Transient(f"The world failed: {_error_text(reply)}")
     text = reply.get("observation", reply.get("state"))
@@ -150,7 +150,7 @@ def parse_reply(reply: Any, best_reward: float = 1.0) -> ServerReply:
         raise Transient(f"The world shows nothing: {_error_text(reply)}")
     info = _session_info_of_reply(reply.get("info"))
     if info is None:
-        return ServerReply(Observation(text), _outcome_of_reply(reply, best_reward))
+        return ServerReply(WorldObservation(text), _outcome_of_reply(reply, best_reward))
     return ServerReply(info.seen, info.outcome, info.task)
 
 
@@ -162,14 +162,14 @@ def _session_info_of_reply(reply: Any) -> SessionInfo | None:
         return None
 
 
-def _outcome_of_reply(reply: dict[str, Any], best_reward: float) -> Outcome | None:
+def _outcome_of_reply(reply: dict[str, Any], best_reward: float) -> WorldOutcome | None:
     if not reply.get("done", reply.get("terminated")):
         return None
     reward = reply.get("score", reply.get("reward"))
     if not isinstance(reward, int | float) or not math.isfinite(reward):
         raise Transient(f"The world ended without a reward: {_error_text(reply)}")
     share = min(max(reward / best_reward, 0.0), 1.0)
-    return Outcome(
+    return WorldOutcome(
         share >= 1.0, share, f"The world says that it is over, with a reward of {reward:g}."
     )
 

@@ -34,7 +34,7 @@ from upswing.worlds.agentgym import (
     reset_body,
     session_address,
 )
-from upswing.worlds.world import UNFINISHED, Observation, Outcome, Task
+from upswing.worlds.world import UNFINISHED, Task, WorldObservation, WorldOutcome
 
 _MAX_REPLY_BYTES = 4 * 1024 * 1024
 """Bytes of an answer."""
@@ -67,7 +67,7 @@ class AgentGymClient:
     def name(self) -> str:
         return self._url.netloc
 
-    async def about(self) -> WorldInfo:
+    async def world_info(self) -> WorldInfo:
         """Which world it is and how many tasks it has; `Misuse` where the server does not tell."""
         try:
             return from_tree(await self.request("GET", "/tasks"), WorldInfo)
@@ -167,11 +167,11 @@ class RemoteAttempt:
         self.task = first.task or Task(task_id, "")
 
     @property
-    def observation(self) -> Observation:
+    def observation(self) -> WorldObservation:
         return self._reply.observation
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> WorldOutcome | None:
         return self._reply.outcome
 
     async def step(self, reply: str) -> None:
@@ -186,7 +186,7 @@ class RemoteAttempt:
             self._spoiled = False
         except UpswingError as error:
             agents_own = isinstance(error, Rejected) and error.reason is Reason.TOO_LARGE
-            self._end_attempt(Outcome(False, 0.0, str(error), fault=not agents_own))
+            self._end_attempt(WorldOutcome(False, 0.0, str(error), fault=not agents_own))
         self._turns += 1
         foreign, ended = self._reply.task is None, self._reply.outcome is not None
         if foreign and not ended and self._turns >= self._client.max_turns:
@@ -199,7 +199,7 @@ class RemoteAttempt:
         else:
             self._client.release(self._session)
 
-    def _end_attempt(self, outcome: Outcome) -> None:
+    def _end_attempt(self, outcome: WorldOutcome) -> None:
         self._reply = ServerReply(self._reply.observation, outcome, self._reply.task)
 
 

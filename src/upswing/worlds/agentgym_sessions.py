@@ -52,7 +52,7 @@ class WorldSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def about(self) -> WorldInfo:
+    def world_info(self) -> WorldInfo:
         world = self._world
         splits = (world.training, world.held_out, third_split(world))
         return WorldInfo(world.name, world.max_turns, *(len(tasks) for tasks in splits))

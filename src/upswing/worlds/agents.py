@@ -18,7 +18,7 @@ from upswing.errors import Misuse, UpswingError
 from upswing.worlds.agent_episodes import AgentEpisode, AgentTurn, EpisodeSpec
 from upswing.worlds.attempt import TaskAttempt
 from upswing.worlds.recording import outcome_metadata, stated_outcome
-from upswing.worlds.world import Outcome, Task
+from upswing.worlds.world import Task, WorldOutcome
 
 try:
     from openai import APIStatusError, AsyncOpenAI, OpenAIError
@@ -29,7 +29,7 @@ except ImportError as missing:
 
 ANY_MODEL = "upswing"
 """At a gateway: whoever it is now."""
-UNREACHABLE = Outcome(False, 0.0, "A part that the agent needs was away.", fault=True)
+UNREACHABLE = WorldOutcome(False, 0.0, "A part that the agent needs was away.", fault=True)
 _RETRIES = 4
 """After the first try: about eight seconds in all, time enough for a gateway that starts anew."""
 _TIMEOUT_SECONDS = 120.0

@@ -16,7 +16,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol
 
 from upswing.errors import Misuse, Reason, Rejected
-from upswing.worlds.world import UNFINISHED, Observation, Outcome, S, T, Task, World, third_split
+from upswing.worlds.world import (
+    UNFINISHED,
+    S,
+    T,
+    Task,
+    World,
+    WorldObservation,
+    WorldOutcome,
+    third_split,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,7 @@ class AttemptState(Generic[T, S]):
     task: T
     state: S
     turns: int
-    outcome: Outcome | None
+    outcome: WorldOutcome | None
 
 
 def begin_task(world: World[T, S], task: T) -> AttemptState[T, S]:
@@ -64,9 +73,9 @@ class TaskAttempt(Protocol):
     @property
     def task(self) -> Task: ...
     @property
-    def observation(self) -> Observation: ...
+    def observation(self) -> WorldObservation: ...
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> WorldOutcome | None:
         """How it ended; None while it goes on. `fault` where the world itself failed."""
         ...
 
@@ -91,11 +100,11 @@ class LocalAttempt:
         return task
 
     @property
-    def observation(self) -> Observation:
+    def observation(self) -> WorldObservation:
         return self._world.observe(self._current.state)
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> WorldOutcome | None:
         return self._current.outcome
 
     async def step(self, reply: str) -> None:

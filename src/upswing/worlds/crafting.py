@@ -46,7 +46,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
 RECIPES: dict[str, tuple[str, ...]] = {
     "rope": ("cotton",),
@@ -175,14 +175,14 @@ class Crafting:
     def reset(self, task: Order) -> CraftingState:
         return CraftingState(task)
 
-    def observe(self, state: CraftingState) -> Observation:
+    def observe(self, state: CraftingState) -> WorldObservation:
         if self.outcome(state) is not None:
-            return Observation(_outcome_sentence(state), "system_message")
+            return WorldObservation(_outcome_sentence(state), "system_message")
         have = f"you have {' '.join(state.at_hand) or 'nothing'}"
         if not state.replies:
-            return Observation(f"{state.order.text}. {have}")
+            return WorldObservation(f"{state.order.text}. {have}")
         cannot = "not possible yet. " if state.refused else ""
-        return Observation(f"{cannot}{have}. make a {state.order.thing}", "tool_result")
+        return WorldObservation(f"{cannot}{have}. make a {state.order.thing}", "tool_result")
 
     def step(self, state: CraftingState, reply: str) -> CraftingState:
         if self.outcome(state) is not None:
@@ -202,10 +202,10 @@ class Crafting:
         steps = crafting_steps_for(state.order.thing)
         return 1.0 if state.made else _PARTIAL * len(state.taken) / len(steps)
 
-    def outcome(self, state: CraftingState) -> Outcome | None:
+    def outcome(self, state: CraftingState) -> WorldOutcome | None:
         if not state.made and state.replies < len(crafting_steps_for(state.order.thing)) + SLACK:
             return None
-        return Outcome(state.made, self.progress(state), _outcome_sentence(state))
+        return WorldOutcome(state.made, self.progress(state), _outcome_sentence(state))
 
 
 def _thing_in_reply(reply: str) -> str:

@@ -28,7 +28,7 @@ from typing import Literal
 
 from upswing.worlds.desk_cases import LOOK_UP, Case, draw_cases
 from upswing.worlds.triage import Triage
-from upswing.worlds.world import Observation, Outcome
+from upswing.worlds.world import WorldObservation, WorldOutcome
 
 SECOND, FOUND = 0.5, 0.25
 """What a right second answer is worth, and a found product without a right answer."""
@@ -119,17 +119,19 @@ class ServiceDesk:
     def reset(self, task: Case) -> CaseState:
         return CaseState(task)
 
-    def observe(self, state: CaseState) -> Observation:
+    def observe(self, state: CaseState) -> WorldObservation:
         case = state.case
         if self.outcome(state) is not None:
-            return Observation(_outcome_sentence(state), "system_message")
+            return WorldObservation(_outcome_sentence(state), "system_message")
         match state.last:
             case "ticket":
-                return Observation(case.text)
+                return WorldObservation(case.text)
             case "lookup":
-                return Observation(f"it is a {case.about}" if state.shown else DOWN, "tool_result")
+                return WorldObservation(
+                    f"it is a {case.about}" if state.shown else DOWN, "tool_result"
+                )
             case "answer":
-                return Observation(AGAIN)
+                return WorldObservation(AGAIN)
 
     def step(self, state: CaseState, reply: str) -> CaseState:
         if self.outcome(state) is not None:
@@ -140,10 +142,10 @@ class ServiceDesk:
             return replace(state, lookups=state.lookups + 1, last="lookup")
         return replace(state, answers=(*state.answers, word), last="answer")
 
-    def outcome(self, state: CaseState) -> Outcome | None:
+    def outcome(self, state: CaseState) -> WorldOutcome | None:
         if not _is_case_over(state):
             return None
-        return Outcome(
+        return WorldOutcome(
             state.solved,
             _score_of_case(state),
             _outcome_sentence(state),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeStep:
     """One turn: what was seen, what was said, and both in the model's tokens."""
 
-    observation: Observation
+    observation: WorldObservation
     reply: str
     prompt_ids: tuple[int, ...]
     """New since the turn before: its closing, this observation, and the cue to speak."""
@@ -33,7 +33,7 @@ class Episode:
     temperature: float
     """0 means that the likeliest token was always taken."""
     steps: tuple[EpisodeStep, ...]
-    outcome: Outcome
+    outcome: WorldOutcome
 
     @property
     def ids(self) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from upswing.worlds.world import Observation, Outcome, S, T, World
+from upswing.worlds.world import S, T, World, WorldObservation, WorldOutcome
 
 
 def _no_progress(_: Any) -> float:
@@ -47,15 +47,15 @@ class Horizon(Generic[T, S]):
     def reset(self, task: T) -> tuple[S, int]:
         return self.world.reset(task), 0
 
-    def observe(self, state: tuple[S, int]) -> Observation:
+    def observe(self, state: tuple[S, int]) -> WorldObservation:
         return self.world.observe(state[0])
 
     def step(self, state: tuple[S, int], reply: str) -> tuple[S, int]:
         return self.world.step(state[0], reply), state[1] + 1
 
-    def outcome(self, state: tuple[S, int]) -> Outcome | None:
+    def outcome(self, state: tuple[S, int]) -> WorldOutcome | None:
         ended = self.world.outcome(state[0])
         if ended is not None or state[1] < self.max_turns:
             return ended
         progress: Callable[[S], float] = getattr(self.world, "progress", _no_progress)
-        return Outcome(False, progress(state[0]), "The episode was cut short.")
+        return WorldOutcome(False, progress(state[0]), "The episode was cut short.")

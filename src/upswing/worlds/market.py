@@ -60,7 +60,7 @@ from upswing.worlds.market_shift import (
     side_of_units,
 )
 from upswing.worlds.market_windows import day_text_of_hour, hour_of_window_id, true_outcome_of_hour
-from upswing.worlds.world import Observation, Outcome
+from upswing.worlds.world import WorldObservation, WorldOutcome
 
 HELD_OUT = 8
 """One hour in so many is held out."""
@@ -176,20 +176,20 @@ class Market:
     def reset(self, task: Shift) -> ShiftState:
         return ShiftState(task)
 
-    def observe(self, state: ShiftState) -> Observation:
+    def observe(self, state: ShiftState) -> WorldObservation:
         if state.order is not None:
-            return Observation(_outcome_sentence(state), "system_message")
+            return WorldObservation(_outcome_sentence(state), "system_message")
         match state.tool:
             case "read":
-                return Observation(f"news {state.shift.hour.news or 'none'}", "tool_result")
+                return WorldObservation(f"news {state.shift.hour.news or 'none'}", "tool_result")
             case "check":
-                return Observation(
+                return WorldObservation(
                     f"you are {state.shift.side} {state.shift.hour.asset}", "tool_result"
                 )
             case "report":
-                return Observation(f"posted. others say {state.shift.chatter}", "tool_result")
+                return WorldObservation(f"posted. others say {state.shift.chatter}", "tool_result")
             case _:
-                return Observation(_opening_text(state.shift.hour))
+                return WorldObservation(_opening_text(state.shift.hour))
 
     def step(self, state: ShiftState, reply: str) -> ShiftState:
         word = reply.strip().lower()
@@ -201,11 +201,11 @@ class Market:
             return replace(state, tool=word)
         return replace(state, order=word)
 
-    def outcome(self, state: ShiftState) -> Outcome | None:
+    def outcome(self, state: ShiftState) -> WorldOutcome | None:
         if state.order is None:
             return None
         score = score_of_shift(state)
-        return Outcome(
+        return WorldOutcome(
             score >= 1, score, _outcome_sentence(state), pnl=profit_of_shift(state) / 100
         )
 

@@ -26,7 +26,7 @@ from upswing.worlds.desk_cases import LOOK_UP
 from upswing.worlds.desk_code import PATCHES
 from upswing.worlds.triage import LOOK_UP as CHECK
 from upswing.worlds.triage import RULE
-from upswing.worlds.world import UNFINISHED, Outcome, Task, World
+from upswing.worlds.world import UNFINISHED, Task, World, WorldOutcome
 
 Player = Callable[[Task, str, Random], str]
 """(task, what is seen, chance) → the reply. Of the task, only the instructions are for its eyes."""
@@ -86,7 +86,7 @@ POLICIES: dict[str, Player] = {
 }
 
 
-def play_task(world: World[T, Any], task: T, player: Player, chance: Random) -> Outcome:
+def play_task(world: World[T, Any], task: T, player: Player, chance: Random) -> WorldOutcome:
     """One episode."""
     state = world.reset(task)
     for _ in range(world.max_turns):

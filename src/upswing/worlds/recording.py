@@ -23,7 +23,7 @@ from uuid import UUID, uuid5
 
 from upswing.contracts import Trajectory, from_builtins
 from upswing.worlds.episode import Episode, EpisodeStep
-from upswing.worlds.world import Outcome
+from upswing.worlds.world import WorldOutcome
 
 Tree = dict[str, Any]
 SOURCE = "world"
@@ -126,10 +126,10 @@ def _episode_metadata(episode: Episode, window_id: str) -> Tree:
     }
 
 
-def outcome_metadata(outcome: Outcome) -> Tree:
+def outcome_metadata(outcome: WorldOutcome) -> Tree:
     """What else the trajectory's metadata says of its end.
 
-    >>> outcome_metadata(Outcome(True, 1.0, "Sold.", pnl=1.5))
+    >>> outcome_metadata(WorldOutcome(True, 1.0, "Sold.", pnl=1.5))
     {'environment': {'pnl': 1.5}}
     """
     metadata: Tree = {"infra_error": True} if outcome.fault else {}
@@ -140,12 +140,12 @@ def outcome_metadata(outcome: Outcome) -> Tree:
     return metadata
 
 
-def stated_outcome(outcome: Outcome) -> Tree:
+def stated_outcome(outcome: WorldOutcome) -> Tree:
     """What the reward stage reads: partial work counts half for trying, the rest by its share.
 
     The world says it, unless its own tools or the connection to the model failed: then nobody does.
 
-    >>> stated_outcome(Outcome(True, 0.5, "It took a second try."))
+    >>> stated_outcome(WorldOutcome(True, 0.5, "It took a second try."))
     {'status': 'partial', 'share': 0.5, 'source': 'world'}
     """
     source = {} if outcome.fault else {"source": SOURCE}

@@ -14,9 +14,9 @@ from typing import Any, Self
 from upswing.errors import Misuse, UpswingError
 from upswing.worlds.agentgym_client import AgentGymClient
 from upswing.worlds.attempt import TaskAttempt
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
-_AWAY = Outcome(False, 0.0, "The world is away.", fault=True)
+_AWAY = WorldOutcome(False, 0.0, "The world is away.", fault=True)
 DEFAULT_TASKS = 100
 """Tasks that a foreign server surely has; it does not say how many."""
 
@@ -37,7 +37,7 @@ class RemoteWorld:
         self._loop = asyncio.new_event_loop()
         self.name, self.max_turns, count, held = self._remote.name, max_turns, tasks, 0
         try:
-            about = self._run_coroutine(self._remote.about())
+            about = self._run_coroutine(self._remote.world_info())
             self.max_turns, count, held = about.max_turns, about.training, about.held_out
         except Misuse:  # a foreign server does not tell
             pass
@@ -62,10 +62,10 @@ class RemoteWorld:
         except UpswingError:
             return None
 
-    def observe(self, state: RemoteState | None) -> Observation:
+    def observe(self, state: RemoteState | None) -> WorldObservation:
         """A task's instructions come with what is seen first: they are known only now."""
         if state is None:
-            return Observation(_AWAY.sentence, "system_message")
+            return WorldObservation(_AWAY.sentence, "system_message")
         seen, about = state.attempt.observation, state.attempt.task.instructions
         if state.turns or not about:
             return seen
@@ -80,7 +80,7 @@ class RemoteWorld:
             self._run_coroutine(state.attempt.close())
         return moved
 
-    def outcome(self, state: RemoteState | None) -> Outcome | None:
+    def outcome(self, state: RemoteState | None) -> WorldOutcome | None:
         return _AWAY if state is None else state.attempt.outcome
 
     def _run_coroutine(self, work: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from upswing.worlds.chat import Chat
 from upswing.worlds.episode import Episode, EpisodeStep
 from upswing.worlds.generate import GenerationParams, SampledCompletion, generate_completions
-from upswing.worlds.world import UNFINISHED, Observation, Task, World
+from upswing.worlds.world import UNFINISHED, Task, World, WorldObservation
 
 T = TypeVar("T", bound=Task)
 S = TypeVar("S")
@@ -117,7 +117,7 @@ def _play_turn(
 
 
 def _new_prompt_ids(
-    chat: Chat, episode: _OpenEpisode[T, S], seen: Observation, policy: SamplingPolicy
+    chat: Chat, episode: _OpenEpisode[T, S], seen: WorldObservation, policy: SamplingPolicy
 ) -> tuple[int, ...]:
     episode.texts.append(seen.text)
     if not episode.steps:

@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
 RULE = {
     "phone": "refund",
@@ -152,12 +152,12 @@ class Triage:
     def reset(self, task: Ticket) -> TriageState:
         return TriageState(task)
 
-    def observe(self, state: TriageState) -> Observation:
+    def observe(self, state: TriageState) -> WorldObservation:
         if state.reply is not None:
-            return Observation(_outcome_sentence(state), "system_message")
+            return WorldObservation(_outcome_sentence(state), "system_message")
         if state.checked:
-            return Observation(_FOUND.format(product=state.ticket.product), "tool_result")
-        return Observation(state.ticket.text)
+            return WorldObservation(_FOUND.format(product=state.ticket.product), "tool_result")
+        return WorldObservation(state.ticket.text)
 
     def step(self, state: TriageState, reply: str) -> TriageState:
         word = reply.strip().lower()
@@ -165,11 +165,11 @@ class Triage:
             return replace(state, checked=True)
         return replace(state, reply=word)
 
-    def outcome(self, state: TriageState) -> Outcome | None:
+    def outcome(self, state: TriageState) -> WorldOutcome | None:
         if state.reply is None:
             return None
         right = state.reply == state.ticket.answer
-        return Outcome(right, float(right), _outcome_sentence(state))
+        return WorldOutcome(right, float(right), _outcome_sentence(state))
 
 
 def _outcome_sentence(state: TriageState) -> str:

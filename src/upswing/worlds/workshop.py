@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-from upswing.worlds.world import Observation, Outcome, Task
+from upswing.worlds.world import Task, WorldObservation, WorldOutcome
 
 YES = ("phone", "laptop", "camera", "printer")
 NO = ("lamp", "radio", "watch", "chair")
@@ -94,18 +94,18 @@ class Workshop:
     def reset(self, task: Question) -> WorkshopState:
         return WorkshopState(task)
 
-    def observe(self, state: WorkshopState) -> Observation:
-        return Observation(state.question.text)
+    def observe(self, state: WorkshopState) -> WorldObservation:
+        return WorldObservation(state.question.text)
 
     def step(self, state: WorkshopState, reply: str) -> WorkshopState:
         return replace(state, reply=reply)
 
-    def outcome(self, state: WorkshopState) -> Outcome | None:
+    def outcome(self, state: WorkshopState) -> WorldOutcome | None:
         if state.reply is None:
             return None
         first = _WORD.search(state.reply.lower())
         right = first is not None and first[0] == state.question.answer
-        return Outcome(right, float(right), "Right." if right else "Wrong.")
+        return WorldOutcome(right, float(right), "Right." if right else "Wrong.")
 
 
 def _make_question(seed: int, colour: str, thing: str, day: str) -> Question:

@@ -27,7 +27,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class WorldObservation:
     """What the agent sees now."""
 
     text: str
@@ -35,7 +35,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WorldOutcome:
     """How an episode ended."""
 
     success: bool
@@ -52,6 +52,9 @@ class Outcome:
     truth: str | None = None
     """What would have been right, for a judge's eyes only."""
 
+
+Observation, Outcome = WorldObservation, WorldOutcome
+"""As worlds of others may import them."""
 
 T = TypeVar("T", bound=Task)
 S = TypeVar("S")
@@ -82,7 +85,7 @@ class World(Protocol[T, S]):
         """The state in which the task begins."""
         ...
 
-    def observe(self, state: S) -> Observation:
+    def observe(self, state: S) -> WorldObservation:
         """What the agent sees in it."""
         ...
 
@@ -90,7 +93,7 @@ class World(Protocol[T, S]):
         """The state that follows from a reply, whatever the reply is."""
         ...
 
-    def outcome(self, state: S) -> Outcome | None:
+    def outcome(self, state: S) -> WorldOutcome | None:
         """How it ended; None while it goes on."""
         ...
 
@@ -107,4 +110,4 @@ def third_split(world: World[T, Any]) -> Sequence[T]:
     return tasks
 
 
-UNFINISHED = Outcome(False, 0.0, "The agent had no turns left, and the task was not over.")
+UNFINISHED = WorldOutcome(False, 0.0, "The agent had no turns left, and the task was not over.")

@@ -18,8 +18,14 @@ from upswing.config import Settings
 from upswing.errors import Damaged, UpswingError
 from upswing.infra.sql.datasets import DataSets
 from upswing.infra.sql.inspection import Inspection
-from upswing.infra.sql.mark import DATABASE, FILE, LEAST_FREE_BYTES, Marker, read_mark
 from upswing.infra.sql.store import open_store
+from upswing.infra.sql.store_mark import (
+    DATABASE,
+    FILE,
+    LEAST_FREE_BYTES,
+    StoreMarkWriter,
+    read_mark,
+)
 
 REDACTOR = make_redactor(Settings())
 NOW = now()
@@ -36,7 +42,7 @@ async def filled(folder, rows=30):
     for _ in range(rows):
         row = admitted(metadata={"note": uuid.uuid4().hex * 40})
         await store.take(row, door="http", now=NOW, stream_seq=None, announce=True)
-    await Marker(folder, store.database).update_mark()
+    await StoreMarkWriter(folder, store.database).update_mark()
     return store
 
 
@@ -127,9 +133,9 @@ async def test_a_store_with_rows_that_lost_its_mark_opens_with_an_alert(tmp_path
 
 
 def test_a_start_that_ended_before_it_made_a_store_is_no_store(tmp_path):
-    from upswing.infra.sql.mark import Mark, write_mark
+    from upswing.infra.sql.store_mark import StoreMark, write_mark
 
-    write_mark(tmp_path, Mark())
+    write_mark(tmp_path, StoreMark())
     open_store(tmp_path).close()
 
 
@@ -192,7 +198,7 @@ async def test_the_log_that_is_lost_or_cut_is_noticed(tmp_path):
     await first.database.scrub()
     for _ in range(10):
         await first.take(admitted(), door="http", now=NOW, stream_seq=None, announce=True)
-    await Marker(source, first.database).update_mark()
+    await StoreMarkWriter(source, first.database).update_mark()
     wal = (source / f"{DATABASE}-wal").read_bytes()
     chance = random.Random(1)
     for cut in (
@@ -277,7 +283,7 @@ async def test_a_damaged_page_is_found_by_the_check(tmp_path):
 async def test_a_full_disk_is_one_line_when_it_begins_and_one_when_it_is_over(tmp_path, caplog):
     store = await filled(tmp_path, rows=1)
     free = LEAST_FREE_BYTES
-    marker = Marker(tmp_path, store.database, free=lambda _: free)
+    marker = StoreMarkWriter(tmp_path, store.database, free=lambda _: free)
     for room, troubled in ((10**9, False), (40_000, True), (0, True), (LEAST_FREE_BYTES, False)):
         free = room
         for _ in range(3):
@@ -290,7 +296,7 @@ async def test_a_full_disk_is_one_line_when_it_begins_and_one_when_it_is_over(tm
 
 async def test_a_mark_that_cannot_be_written_is_one_line_and_no_traceback(tmp_path, caplog):
     store = await filled(tmp_path, rows=1)
-    marker = Marker(tmp_path, store.database)
+    marker = StoreMarkWriter(tmp_path, store.database)
     (tmp_path / f"{FILE}.new").mkdir()  # nobody can write there, not even root
     for _ in range(3):
         await marker.update_mark()

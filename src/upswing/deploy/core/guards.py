@@ -67,7 +67,7 @@ class SegmentGuards(Struct):
                 return name, test
         return None
 
-    def doubtful(self) -> tuple[str, RewardEvidence] | None:
+    def losing_guard(self) -> tuple[str, RewardEvidence] | None:
         """A guard that is losing and has not settled whether that is chance; not one that comes no more."""
         odds = _DOUBTFUL * max(1, len(self.tests))
         for name, test in self.tests.items():

@@ -97,7 +97,7 @@ def judge_health(
         return HealthVerdict(HealthStatus.FAILING, sentence, rewards.candidates, False, cause)
     if few is not None:
         return HealthVerdict(HealthStatus.INCONCLUSIVE, few, rewards.candidates, too_few_users=True)
-    doubt = _doubt(evidence, limits)
+    doubt = _missing_evidence(evidence, limits)
     if doubt is not None:
         return HealthVerdict(
             HealthStatus.INCONCLUSIVE,
@@ -225,7 +225,7 @@ def draws_more_complaints(complaints: ComplaintEvidence, limits: RolloutLimits) 
     )
 
 
-def _doubt(evidence: CanaryEvidence, limits: RolloutLimits) -> str | None:
+def _missing_evidence(evidence: CanaryEvidence, limits: RolloutLimits) -> str | None:
     rewards, errors = evidence.rewards, evidence.errors
     least, counts = limits.min_rewards, errors.candidate
     if rewards.candidates < least or rewards.baselines < least:
@@ -248,7 +248,7 @@ def _doubt(evidence: CanaryEvidence, limits: RolloutLimits) -> str | None:
             f"{counts.error_rate:.1%} of its requests failed and {errors.baseline.error_rate:.1%} of the "
             "baseline's: that may not be its fault."
         )
-    if (found := evidence.guards.doubtful()) is not None:
+    if (found := evidence.guards.losing_guard()) is not None:
         name, test = found
         return f"In {name} it earns {-(test.run_difference or 0.0):.3f} less over {test.run_settled} rewards, which may be chance."
     return None

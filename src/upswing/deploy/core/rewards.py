@@ -128,7 +128,7 @@ class RewardEvidence(Struct):
         now.seen += 1
         now.pace += (candidate - now.pace) / (now.seen + 3 if now.seen < MEMORY else MEMORY)
         if now.open == 0:
-            self._settle(now)
+            self._close_round(now)
         return True
 
     def _round(self, step: str) -> BettingRound:
@@ -207,7 +207,7 @@ class RewardEvidence(Struct):
         now.stake = min(aim / (spread + aim * aim), _FAR / max(1 - middle, most * middle))
         now.calm = min(self.drop / (spread + self.drop * self.drop), _CALM)
 
-    def _settle(self, now: BettingRound) -> None:
+    def _close_round(self, now: BettingRound) -> None:
         if self.worse.bet(now.growth):
             self.run_settled, self.run_sum = 0, 0.0
         self.run_settled += now.candidates

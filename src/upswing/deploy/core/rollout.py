@@ -36,7 +36,7 @@ from upswing.deploy.core.states import (
     ModelState,
     RolloutState,
 )
-from upswing.deploy.core.strategy import CanaryStrategy, ShippingStrategy
+from upswing.deploy.core.strategy import CanaryStrategy, RolloutStrategy
 from upswing.errors import Conflict
 
 
@@ -50,7 +50,7 @@ class Rollout(Struct, frozen=True):
     """Who gets the rest, and all of it after a rollback."""
     validation_id: str
     """The passed validation; there is no rollout without one, except by an emergency override."""
-    strategy: ShippingStrategy
+    strategy: RolloutStrategy
     steps: tuple[CanaryStep, ...]
     created: datetime
     state: RolloutState = RolloutState.QUEUED
@@ -89,7 +89,7 @@ def new_rollout(
     model_id: str,
     baseline_id: str,
     validation_id: str,
-    strategy: ShippingStrategy,
+    strategy: RolloutStrategy,
     now: datetime,
     hours: float = 4.0,
     samples: float = 1.0,

@@ -76,7 +76,7 @@ class AbortStrategy(Struct, frozen=True, tag="abort"):
     sentence: str
 
 
-ShippingStrategy = CanaryStrategy | BlueGreenStrategy | ImmediateStrategy
+RolloutStrategy = CanaryStrategy | BlueGreenStrategy | ImmediateStrategy
 Strategy = CanaryStrategy | BlueGreenStrategy | ImmediateStrategy | AbortStrategy
 
 
@@ -116,15 +116,15 @@ def choose_strategy(
     if not improvement >= 0:
         return AbortStrategy(f"It is worse by {-improvement:.3f}: it does not ship.")
     if not shown:
-        return _unproven(improvement, policy)
+        return _strategy_when_unproven(improvement, policy)
     if estimated:
         share = min(CAUTIOUS, policy.initial)
         sentence = f"{estimated} A canary from {share * 100:g} % tells whether that is so."
         return CanaryStrategy(share, sentence, policy.approval)
-    return _shipping(improvement, policy)
+    return _strategy_for_improvement(improvement, policy)
 
 
-def _unproven(improvement: float, policy: StrategyPolicy) -> CanaryStrategy:
+def _strategy_when_unproven(improvement: float, policy: StrategyPolicy) -> CanaryStrategy:
     """Whatever the policy is, what may be chance waits for a person, and begins with little."""
     share = min(CAUTIOUS, policy.initial)
     sentence = (
@@ -134,7 +134,7 @@ def _unproven(improvement: float, policy: StrategyPolicy) -> CanaryStrategy:
     return CanaryStrategy(share, sentence, approval=True, shown=False)
 
 
-def _shipping(improvement: float, policy: StrategyPolicy) -> ShippingStrategy:
+def _strategy_for_improvement(improvement: float, policy: StrategyPolicy) -> RolloutStrategy:
     claim = f"It is better by {improvement:.3f}"
     if policy.strategy == "immediate":
         return ImmediateStrategy(f"{claim}, and the policy is to ship at once.", policy.approval)

@@ -114,7 +114,7 @@ class DeployBacktest:
             now = decide(changed)
         self._remember(inputs, then, changed or inputs, now)
         as_journalled = decision_kind(inputs, then) == decision.kind
-        return PolicyReplay(_about(inputs), _replayed(then), _replayed(now), as_journalled)
+        return PolicyReplay(_model_id_of(inputs), _replayed(then), _replayed(now), as_journalled)
 
     def effects(self) -> list[RolloutEffect]:
         """What would have become of each rollout that the changed policy touches."""
@@ -270,7 +270,7 @@ def _named(knobs: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     }
 
 
-def _about(inputs: DecisionInputs) -> str:
+def _model_id_of(inputs: DecisionInputs) -> str:
     match inputs:
         case StartInputs():
             return inputs.newcomer.model_id

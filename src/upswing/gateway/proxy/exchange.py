@@ -35,7 +35,7 @@ from upswing.infra.http1.connection import Connection as ClientConnection
 
 _MAX_COPY_BYTES = 16 * 1024 * 1024
 """Of an answer, for the recorder; a longer one is not recorded. One that is to be translated whole has no more."""
-_WORDS = re.compile(
+_HAS_TEXT = re.compile(
     rb'"(?:content|arguments|reasoning|reasoning_content|text|thinking|delta|name|partial_json)"\s*:\s*"[^"]'
 )
 """A model has written something in a piece of a stream."""
@@ -387,7 +387,7 @@ class ChatExchange:
         """Has the model written anything that is known by now?"""
         if self._sse is None:
             return False
-        return not self.has_full_copy or any(map(_WORDS.search, self.pieces))
+        return not self.has_full_copy or any(map(_HAS_TEXT.search, self.pieces))
 
     @property
     def silent_seconds(self) -> float:

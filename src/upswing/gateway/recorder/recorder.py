@@ -432,7 +432,7 @@ class EpisodeRecorder:
             if outcome.status == "later":
                 requeued.append(pending)
             else:
-                self._settle(pending, outcome)
+                self._count_outcome(pending, outcome)
         self._requeue(requeued)
         return bool(requeued)
 
@@ -480,7 +480,7 @@ class EpisodeRecorder:
     def _requeue(self, batch: list[PendingEpisode]) -> None:
         self._backlog.extendleft(reversed(batch))
 
-    def _settle(self, pending: PendingEpisode, outcome: RecordOutcome) -> None:
+    def _count_outcome(self, pending: PendingEpisode, outcome: RecordOutcome) -> None:
         self.counts.recorded += outcome.durable
         self.counts.refused += not outcome.durable
         if not outcome.durable:

@@ -105,7 +105,7 @@ class StreamConsumer:
     async def handle(self, deliveries: Sequence[Delivery]) -> None:
         """Process a batch: new messages first, then those behind a shared mark, then suspects alone."""
         try:
-            marks = await self._marks_left(deliveries)
+            marks = await self._read_crash_marks(deliveries)
             pending = await self._ack_stored(deliveries, marks)
         except Transient as error:
             await self._retry_later(deliveries, error)
@@ -116,11 +116,11 @@ class StreamConsumer:
                 await delivery.ack()
                 continue
             batches[self._suspects.isolation(delivery.message, marks)].append(delivery)
-        await self._run_for_each(self._process_unmarked, batches[Isolation.UNMARKED])
+        await self._run_for_each(self._process_without_mark, batches[Isolation.UNMARKED])
         if batches[Isolation.SHARED_MARK] or batches[Isolation.ALONE]:
             async with self._alone:
                 if batches[Isolation.SHARED_MARK]:
-                    await self._process_marked(batches[Isolation.SHARED_MARK])
+                    await self._process_behind_marks(batches[Isolation.SHARED_MARK])
                 for delivery in batches[Isolation.ALONE]:
                     await self._process_alone(delivery)
 
@@ -135,7 +135,7 @@ class StreamConsumer:
             await asyncio.sleep(0)  # lets HTTP requests in between
         return await asyncio.gather(*tasks)
 
-    async def _marks_left(self, deliveries: Sequence[Delivery]) -> Mapping[int, int]:
+    async def _read_crash_marks(self, deliveries: Sequence[Delivery]) -> Mapping[int, int]:
         """Marks that were left of these messages; those that are new have none."""
         old = [each.message for each in deliveries if not self._suspects.is_new(each.message)]
         seqs = [message.seq for message in old]
@@ -156,7 +156,7 @@ class StreamConsumer:
                 pending.append(delivery)
         return pending
 
-    async def _process_unmarked(self, delivery: Delivery) -> None:
+    async def _process_without_mark(self, delivery: Delivery) -> None:
         """A message that nothing can have crashed on."""
         message = delivery.message
         try:
@@ -167,7 +167,7 @@ class StreamConsumer:
             self._suspects.note_returned(message)
             await self._retry_later([delivery], error)
 
-    async def _process_marked(self, deliveries: Sequence[Delivery]) -> None:
+    async def _process_behind_marks(self, deliveries: Sequence[Delivery]) -> None:
         """A batch behind marks that begin and end in one commit.
 
         A mark ends before its ack: whatever has a mark comes again, and none is left behind.
@@ -223,7 +223,7 @@ class StreamConsumer:
         except Died as error:
             await self._retry_later([delivery], error)  # the mark stays, and counts
         except Transient as error:
-            await self._remove_mark(message)
+            await self._remove_crash_mark(message)
             await self._retry_later([delivery], error)
 
     async def _reject_poison(self, delivery: Delivery, crashes: int) -> None:
@@ -248,12 +248,12 @@ class StreamConsumer:
             log.warning("%s", away, extra={"action": "unmarked"})
         await self._retry_later([delivery], error)
 
-    async def _remove_mark(self, message: StreamMessage) -> None:
+    async def _remove_crash_mark(self, message: StreamMessage) -> None:
         """Nothing crashed: the store, or the bus, was away."""
         try:
             await self._attempts.spare_attempt(message.stream, message.seq)
         except Transient:
-            self._suspects.note_stale_mark(message)
+            self._suspects.note_stale_crash_mark(message)
 
     async def _process(self, message: StreamMessage) -> bool:
         """True: the raw form must not stay on the bus."""
@@ -279,3 +279,22 @@ class StreamConsumer:
         log.warning("%s", error, extra={"action": "later", "messages": len(deliveries)})
         for delivery in deliveries:
             await delivery.redeliver_later(_REDELIVERY.seconds(delivery.message.deliveries))
+
+
+class ConsumerFactory:
+    """Makes the consumers of one process. They crash together: one of them at a time processes suspects."""
+
+    def __init__(self, bus: Bus, attempts: Attempts, dead_letters: DeadLetterWriter) -> None:
+        self._bus, self._attempts, self._dead_letters = bus, attempts, dead_letters
+        self._alone = asyncio.Lock()
+
+    def make(self, stream: str, subject: str, name: str, handler: MessageHandler) -> StreamConsumer:
+        """A consumer of a stream's messages on `subject`, durable by its name."""
+        return StreamConsumer(
+            self._bus.pull(stream, subject, name),
+            self._bus,
+            self._attempts,
+            handler,
+            dead_letters=self._dead_letters,
+            alone=self._alone,
+        )

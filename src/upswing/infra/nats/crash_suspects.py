@@ -75,7 +75,7 @@ class CrashSuspects:
         """The one among others, and those that left a mark of this message alone."""
         return 1 + marks_left - self._stale_marks[message.seq]
 
-    def note_stale_mark(self, message: StreamMessage) -> None:
+    def note_stale_crash_mark(self, message: StreamMessage) -> None:
         """It was processed alone and given back, but its mark could not be removed."""
         self._stale_marks[message.seq] += 1
 

@@ -169,7 +169,7 @@ class AuditTrail:
         """The newest first, and the row before which the next page begins."""
 
         def list_in_transaction(tx: Tx) -> TablePage:
-            return _LIST.read(tx, wanted) if _is_there(tx) else TablePage([], None)
+            return _LIST.read(tx, wanted) if _has_chain(tx) else TablePage([], None)
 
         page = await self._database.view(list_in_transaction)
         found = self._database.bad_rows.read_each(_STAGE, "audit", page.rows, _stored_from_row)
@@ -179,18 +179,18 @@ class AuditTrail:
         """Whether a row has this hash."""
         sql = "SELECT 1 FROM audit WHERE hash = ? LIMIT 1"
         return await self._database.view(
-            lambda tx: _is_there(tx) and tx.row(sql, (digest,)) is not None
+            lambda tx: _has_chain(tx) and tx.row(sql, (digest,)) is not None
         )
 
     async def head(self) -> tuple[int, str]:
         """How many entries there are, and the hash of the newest."""
-        return await self._database.view(lambda tx: (_is_there(tx) and _head(tx)) or (0, ""))
+        return await self._database.view(lambda tx: (_has_chain(tx) and _head(tx)) or (0, ""))
 
     async def verify(self, state: ChainState = BEGINNING, limit: int = _STEP) -> ChainState:
         """Follow the chain by so many rows; the answer goes into the next call until it is done or broken."""
 
         def verify_in_transaction(tx: Tx) -> ChainState:
-            if not _is_there(tx):
+            if not _has_chain(tx):
                 return ChainState(done=True)
             head = _head(tx)
             rows = tx.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (state.seq, limit + 1))
@@ -202,7 +202,7 @@ class AuditTrail:
         return await self._database.view(verify_in_transaction)
 
 
-def _is_there(tx: Tx) -> bool:
+def _has_chain(tx: Tx) -> bool:
     """A store that an older version left has no chain."""
     return "audit_head" in existing_tables(tx)
 

@@ -62,7 +62,7 @@ def _remove_statements(row: str) -> str:
     return f"{_CHANGE_BUCKETS.format(row=row, sound=_SOUND.format(row=row), sign='-')};"
 
 
-def _sqlite_words() -> dict[str, str]:
+def _sqlite_statements() -> dict[str, str]:
     words = {"count_functions_in": "SELECT 1", "count_functions_out": "SELECT 1"}
     for table in COUNTED:
         for event, sign, name in (("INSERT", "+", "in"), ("DELETE", "-", "out")):
@@ -93,7 +93,7 @@ def _postgres_function(name: str, body: str) -> str:
     )
 
 
-def _postgres_words() -> dict[str, str]:
+def _postgres_statements() -> dict[str, str]:
     words: dict[str, str] = {}
     for event, sign, name, rows in (("INSERT", "+", "in", "NEW"), ("DELETE", "-", "out", "OLD")):
         changed = (
@@ -123,7 +123,7 @@ def _postgres_words() -> dict[str, str]:
     return words
 
 
-SQLITE_WORDS, POSTGRES_WORDS = _sqlite_words(), _postgres_words()
+SQLITE_STATEMENTS, POSTGRES_STATEMENTS = _sqlite_statements(), _postgres_statements()
 _EVIDENCE = _SOUND.format(row="s") + " AND t.evaluation = 0 AND t.practice = 0"
 
 COUNTERS: tuple[str, ...] = (

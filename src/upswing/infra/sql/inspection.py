@@ -18,7 +18,7 @@ from pathlib import Path
 
 from upswing.errors import Damaged
 from upswing.infra.sql.database import Database, Row, verified_bytes_of_column
-from upswing.infra.sql.mark import DATABASE
+from upswing.infra.sql.store_mark import DATABASE
 
 SECONDS = 1.0
 """Of a start for the check; most stores of some hundred megabytes are done."""

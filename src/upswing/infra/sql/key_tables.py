@@ -5,17 +5,17 @@ What was stored before says neither, and counts as it did: its users are believe
 
 OWN_FIRST = "CASE WHEN t.key_id = ? THEN 0 ELSE 1 END"
 """Of what several keys have named alike, a key means its own."""
-SPOKEN = "practice = 0 AND evaluation = 0"
-SPEAKERS = (
+PRODUCTION_ONLY = "practice = 0 AND evaluation = 0"
+KEY_COLUMNS = (
     # Which keys have spoken, and when last, is known without a look at the rows between.
-    f"CREATE INDEX trajectories_by_key ON trajectories (key_id, seq) WHERE {SPOKEN}",
+    f"CREATE INDEX trajectories_by_key ON trajectories (key_id, seq) WHERE {PRODUCTION_ONLY}",
     # Whose a dead letter was, so that it is nobody else's when it is replayed; of those before nobody knows it.
     "ALTER TABLE dead ADD COLUMN key_id TEXT NOT NULL DEFAULT ''",
     "ALTER TABLE dead ADD COLUMN many INTEGER NOT NULL DEFAULT 0",
 )
-HERE = f"{SPOKEN} AND door = 'gateway'"
+HERE = f"{PRODUCTION_ONLY} AND door = 'gateway'"
 """Only what a gateway recorded can be evidence of a rollout."""
-HEARD = (
+GATEWAY_KEY_INDEX = (
     "DROP INDEX trajectories_by_key",
     f"CREATE INDEX trajectories_by_gateway_key ON trajectories (key_id, seq) WHERE {HERE}",
 )

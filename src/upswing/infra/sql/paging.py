@@ -72,14 +72,14 @@ class TableList:
         )
         if len(rows) > wanted.limit:
             return TablePage(rows[: wanted.limit], int(rows[wanted.limit - 1][0]))
-        more = floor > 0 and self._goes_on(tx, floor, wanted.since)
+        more = floor > 0 and self._has_older_rows(tx, floor, wanted.since)
         return TablePage(rows, floor if more else None)
 
     def _newest(self, tx: Tx) -> int:
         row = tx.row(f"SELECT MAX({self.key}) FROM {self.table}")
         return int(row[0]) if row and isinstance(row[0], int) else 0
 
-    def _goes_on(self, tx: Tx, floor: int, since: datetime | None) -> bool:
+    def _has_older_rows(self, tx: Tx, floor: int, since: datetime | None) -> bool:
         """Whether rows stand before this number that may be asked for."""
         row = tx.row(
             f"SELECT {self.time} FROM {self.table} WHERE {self.key} < ? ORDER BY {self.key} DESC LIMIT 1",

@@ -20,8 +20,8 @@ from upswing.errors import Damaged, Rejected
 from upswing.infra.dead_letters import BadRows
 from upswing.infra.sql.counter_tables import DERIVED
 from upswing.infra.sql.database import Row, Tx, connect_sqlite, verified_bytes_of_column
-from upswing.infra.sql.mark import sequences_of
 from upswing.infra.sql.schema import migrate_schema
+from upswing.infra.sql.store_mark import sequences_of
 
 _HASHED = {"trajectories": "trajectory_id", "feedback": "feedback_id"}
 """Tables whose rows say what their content is; and their names."""

@@ -9,11 +9,18 @@ from __future__ import annotations
 from typing import Protocol
 
 from upswing.infra.sql.audit_tables import AUDIT
-from upswing.infra.sql.counter_tables import COUNTERS, POSTGRES_WORDS, SQLITE_WORDS
+from upswing.infra.sql.counter_tables import COUNTERS, POSTGRES_STATEMENTS, SQLITE_STATEMENTS
 from upswing.infra.sql.dead_tables import LETTERS
 from upswing.infra.sql.feedback_targets import EPISODES
 from upswing.infra.sql.history_tables import HISTORY
-from upswing.infra.sql.key_tables import HEARD, KEYS, RECORDED, REQUESTS, SOURCES, SPEAKERS
+from upswing.infra.sql.key_tables import (
+    GATEWAY_KEY_INDEX,
+    KEY_COLUMNS,
+    KEYS,
+    RECORDED,
+    REQUESTS,
+    SOURCES,
+)
 from upswing.infra.sql.learning_columns import LEARNING
 from upswing.infra.sql.notice_tables import NOTICES
 from upswing.infra.sql.practice_tables import PRACTICE
@@ -59,7 +66,7 @@ DIALECTS = {
         "backfill_tasks": _backfill_sql("json_extract(CAST(body AS TEXT), '$.PATH')"),
         "status": "json_extract(CAST(body AS TEXT), '$.metadata.outcome.status')",
         "scenario": "json_extract(CAST(body AS TEXT), '$.metadata.scenario_id')",
-        **SQLITE_WORDS,
+        **SQLITE_STATEMENTS,
     },
     "postgres": {
         "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -68,7 +75,7 @@ DIALECTS = {
         "backfill_tasks": _backfill_sql(_POSTGRES_PART),
         "status": _POSTGRES_PART.replace("PATH", "metadata.outcome.status"),
         "scenario": _POSTGRES_PART.replace("PATH", "metadata.scenario_id"),
-        **POSTGRES_WORDS,
+        **POSTGRES_STATEMENTS,
     },
 }
 
@@ -351,8 +358,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ),
         "UPDATE judged SET first_us = judged_us",
     ),
-    SPEAKERS,
-    HEARD,
+    KEY_COLUMNS,
+    GATEWAY_KEY_INDEX,
     LETTERS,
     RECORDED,
     SOURCES,

@@ -17,7 +17,7 @@ import msgspec
 from upswing.contracts import DeadLetter, decode, encode
 from upswing.contracts.topics import FEEDBACK, FEEDBACKS, TRAJECTORIES, TRAJECTORY
 from upswing.errors import Misuse
-from upswing.infra.sql import mark
+from upswing.infra.sql import store_mark
 from upswing.infra.sql.attempts import Attempts
 from upswing.infra.sql.counter_tables import COUNTED
 from upswing.infra.sql.database import (
@@ -102,7 +102,7 @@ class SqlStore(Attempts):
         """Commit what waits, close, and let another process be the writer."""
         self.database.close()
         if self.folder is not None:
-            mark.record_and_seal(self.folder)
+            store_mark.record_and_seal(self.folder)
         if self._lock is not None:
             self._lock.close()
 
@@ -152,7 +152,7 @@ class SqlStore(Attempts):
         table, _ = _TABLES[stream]
         hashes, seqs = tuple(set(contents.values())), tuple(contents)
 
-        def echoes_in_transaction(tx: Tx) -> dict[int, bool]:
+        def find_stored_in_transaction(tx: Tx) -> dict[int, bool]:
             sql = f"SELECT content_hash FROM {table} WHERE content_hash IN ({_placeholders_for(hashes)})"
             found = {bytes_of_column(row[0]) for row in tx.rows(sql, hashes)}
             if not found:
@@ -161,7 +161,7 @@ class SqlStore(Attempts):
             carried = {row[0] for row in tx.rows(sql, (stream, *seqs))}
             return {seq: seq in carried for seq, content in contents.items() if content in found}
 
-        return await self.database.read(echoes_in_transaction) if contents else {}
+        return await self.database.read(find_stored_in_transaction) if contents else {}
 
     async def note_carried(self, stream: str, contents: Mapping[int, bytes]) -> None:
         """Remember which messages of `stream` carry which stored content."""
@@ -208,7 +208,7 @@ class SqlStore(Attempts):
         def take_feedback_in_transaction(tx: Tx) -> Taken:
             if tx.row("SELECT 1 FROM erased WHERE ref = ?", (admitted.feedback_id,)):
                 return Taken.ERASED
-            owner, may = _feedback_standing(tx, admitted)
+            owner, may = _owner_of_feedback(tx, admitted)
             if not may:
                 return Taken.NOT_YOURS
             user = admitted.user_id or (None if admitted.trusted else owner)
@@ -253,7 +253,7 @@ class SqlStore(Attempts):
 
     async def may_feedback_count(self, admitted: AdmittedFeedback) -> bool:
         """May this word count, as far as its trajectory is known?"""
-        return await self.database.read(lambda tx: _feedback_standing(tx, admitted)[1])
+        return await self.database.read(lambda tx: _owner_of_feedback(tx, admitted)[1])
 
     # ── dead letters ─────────────────────────────────────────────────────────────────────────
 
@@ -477,7 +477,7 @@ def _may_count_for_owner(feedback: AdmittedFeedback, owner: str | None, key: str
     )
 
 
-def _feedback_standing(tx: Tx, feedback: AdmittedFeedback) -> tuple[str | None, bool]:
+def _owner_of_feedback(tx: Tx, feedback: AdmittedFeedback) -> tuple[str | None, bool]:
     """Whose work it is about, and may it count?"""
     owners = [
         owner
@@ -635,9 +635,9 @@ def open_store(folder: Path, url: str | None = None) -> SqlStore:
 
 def _open_sqlite(folder: Path) -> Database:
     """The database, if it is still what it was when it was last written."""
-    path = str(folder / mark.DATABASE)
+    path = str(folder / store_mark.DATABASE)
     with translating_database_errors():
-        mark.check_and_unseal(folder)
+        store_mark.check_and_unseal(folder)
     return Database(
         lambda: connect_sqlite(path),
         postgres=False,

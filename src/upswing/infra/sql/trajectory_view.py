@@ -30,7 +30,7 @@ class RewardRevision:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidWord:
+class TrajectoryFeedback:
     """What somebody said of a trajectory."""
 
     seq: int
@@ -75,7 +75,7 @@ class TrajectoryStory:
 
     body: bytes
     rewards: list[RewardRevision] = field(default_factory=list)
-    feedback: list[SaidWord] = field(default_factory=list)
+    feedback: list[TrajectoryFeedback] = field(default_factory=list)
     judgement: GroupJudgement | None = None
     used_in: list[TrainedWith] = field(default_factory=list)
 
@@ -95,10 +95,10 @@ class TrajectoryReader:
 
         return await self._database.view(story_in_transaction)
 
-    async def feedback(self, wanted: PageWanted) -> tuple[list[SaidWord], int | None]:
+    async def feedback(self, wanted: PageWanted) -> tuple[list[TrajectoryFeedback], int | None]:
         """The newest words first, and the row before which the next page begins."""
         page = await self._database.view(lambda tx: _WORDS.read(tx, wanted))
-        found = self._database.bad_rows.read_each(_STAGE, "feedback", page.rows, _word_from_row)
+        found = self._database.bad_rows.read_each(_STAGE, "feedback", page.rows, _feedback_from_row)
         return found, page.position
 
 
@@ -125,13 +125,15 @@ def _story(tx: Tx, trajectory_id: str) -> TrajectoryStory | None:
     return TrajectoryStory(
         bytes_of_column(body),
         read_each(_STAGE, "rewards", reversed(revisions), _revision_from_row),
-        read_each(_STAGE, "feedback", _words(tx, trajectory_id, episode_id), _word_from_row),
+        read_each(
+            _STAGE, "feedback", _feedback_rows(tx, trajectory_id, episode_id), _feedback_from_row
+        ),
         _judgement(tx, window_id, scenario_id),
         read_each(_STAGE, "trained_on", jobs, _job_from_row),
     )
 
 
-def _words(tx: Tx, trajectory_id: str, episode_id: str | None) -> list[Row]:
+def _feedback_rows(tx: Tx, trajectory_id: str, episode_id: str | None) -> list[Row]:
     """Those that name the trajectory, and those that name its episode; the oldest first."""
     newest = "ORDER BY seq DESC LIMIT ?"
     rows = tx.rows(f"{_FEEDBACK} WHERE trajectory_id = ? {newest}", (trajectory_id, MOST))
@@ -155,11 +157,11 @@ def _revision_from_row(row: Row) -> RewardRevision:
     return RewardRevision(int(row[0]), from_microseconds(row[1]), bytes_of_column(row[2]))
 
 
-def _word_from_row(row: Row) -> SaidWord:
+def _feedback_from_row(row: Row) -> TrajectoryFeedback:
     *about, body = row
     seq, name, trajectory_id, episode_id, stored, user_id, principal = about
     said = from_json(bytes_of_column(body), dict[str, Any])
-    return SaidWord(
+    return TrajectoryFeedback(
         int(seq),
         name,
         trajectory_id,

@@ -19,7 +19,7 @@ import msgspec
 
 from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected, Transient
-from upswing.infra.heartbeat import FROZEN_SECONDS, Pulse
+from upswing.infra.heartbeat import FROZEN_SECONDS, HeartbeatMonitor
 from upswing.infra.process import kill_group, launch_child, wait_for_exit
 from upswing.infra.tasks import run_in_background
 from upswing.serve.engines.llama_child import LlamaServerSpec, LlamaStartup
@@ -94,7 +94,7 @@ class LlamaProcess:
                 self.address = await self._read_address(process)
 
     async def _launch(self) -> asyncio.subprocess.Process:
-        pulse = Pulse(self._frozen_seconds)
+        pulse = HeartbeatMonitor(self._frozen_seconds)
         try:
             process = await launch_child(
                 sys.executable,

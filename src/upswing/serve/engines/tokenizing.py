@@ -18,7 +18,7 @@ from jinja2 import TemplateError
 from upswing.errors import Reason, Rejected
 from upswing.serve.core.engine import GenerationRequest, Message
 from upswing.serve.core.token_cache import TokenCache, TokenIds
-from upswing.train.learn.chat_tokenizer import ChatTokenizer
+from upswing.train.chat.tokenizer import ChatTokenizer
 
 _MAX_REPLIES_CHECKED = 4
 """Replies that are looked for in memory, the latest first."""

@@ -30,7 +30,7 @@ from upswing.dataset.sample import Sample
 from upswing.dataset.snapshot import Snapshot, read_snapshot
 from upswing.errors import Misuse, Rejected, Transient
 from upswing.infra.tasks import start_task
-from upswing.logs import about
+from upswing.logs import log_context
 from upswing.records import Job, Renewed
 from upswing.train.core.exit_verdict import ProcessExit, failure_cause
 from upswing.train.core.fit import fit_recipe
@@ -78,7 +78,7 @@ class TrainingAttempt:
 
     async def run(self) -> None:
         """Train it; every failure goes to the recovery policy."""
-        with about(job=self._job.job_id):
+        with log_context(job=self._job.job_id):
             await self._run_and_recover()
 
     async def _run_and_recover(self) -> None:

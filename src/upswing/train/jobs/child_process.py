@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from upswing.infra.child_env import child_environment
-from upswing.infra.heartbeat import Pulse, group_work
+from upswing.infra.heartbeat import HeartbeatMonitor, group_work
 from upswing.infra.process import kill_group, launch_child
 from upswing.train.core.report import DECODER, Report
 from upswing.train.core.spec import JobSpec
@@ -37,7 +37,7 @@ class TrainingProcess:
     def __init__(self, process: asyncio.subprocess.Process, log_path: Path) -> None:
         self._process = process
         self._log_path = log_path
-        self._pulse = Pulse()
+        self._pulse = HeartbeatMonitor()
         self.pid = process.pid
 
     async def next_report(self) -> Report | None:

@@ -27,10 +27,10 @@ from math import isfinite
 from typing import Any
 
 from upswing.dataset.sample import Sample, SampleTurn
+from upswing.train.chat.tokenizer import ChatTokenizer, UnsupportedConversation
+from upswing.train.chat.turns import chat_turns
 from upswing.train.core.recipe import Recipe
 from upswing.train.core.spec import group_key
-from upswing.train.learn.chat import chat_turns
-from upswing.train.learn.chat_tokenizer import ChatTokenizer, UnsupportedConversation
 from upswing.train.learn.example import EncodedSamples, Example
 
 log = logging.getLogger(__name__)

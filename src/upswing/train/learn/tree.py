@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 Ids = tuple[int, ...]
 Span = tuple[int, int]
-Stretch = tuple[int, int, int]
+BlockSpan = tuple[int, int, int]
 """A block's number, and from where to where, counted from that block's start."""
 
 CALL_COST_PAIRS = 2048
@@ -28,7 +28,7 @@ class AttentionBlock:
 
     start: int
     stop: int
-    before: tuple[Stretch, ...]
+    before: tuple[BlockSpan, ...]
     """Ancestors that earlier blocks hold."""
     chain: bool
     """Nothing is before and nothing branches: each query sees all keys up to itself."""
@@ -155,7 +155,7 @@ def _cost_alone(run: _TokenRun) -> int:
     return pairs if run.path else pairs // 2
 
 
-def _ancestor_ranges(blocks: Sequence[AttentionBlock], path: Sequence[int]) -> Iterator[Stretch]:
+def _ancestor_ranges(blocks: Sequence[AttentionBlock], path: Sequence[int]) -> Iterator[BlockSpan]:
     """The path's nodes as stretches of the blocks that hold them."""
     for start, stop in _contiguous_spans(path):
         low = start

@@ -151,12 +151,12 @@ class _Past:
         """What happens after the entry before this one, up to this one."""
         end = self._inputs[place].now
         at = self._inputs[place - 1].now if place else end
-        while (moment := self._next_moment(at, place)) is not None and moment < end:
+        while (moment := self._next_change_time(at, place)) is not None and moment < end:
             at = moment
-            self._look(place, at, journalled=False)
-        self._look(place, end, journalled=True)
+            self._decide_at(place, at, journalled=False)
+        self._decide_at(place, end, journalled=True)
 
-    def _look(self, place: int, at: datetime, *, journalled: bool) -> None:
+    def _decide_at(self, place: int, at: datetime, *, journalled: bool) -> None:
         self._events += 1
         inputs = self._situation(place, at, journalled=journalled)
         choice = decide_training(inputs)
@@ -182,13 +182,13 @@ class _Past:
             pending=None,
         )
 
-    def _next_moment(self, at: datetime, place: int) -> datetime | None:
+    def _next_change_time(self, at: datetime, place: int) -> datetime | None:
         """When something may change next: the threshold is reached, the schedule comes, a job has ended."""
         if self._events >= _MOST_EVENTS or place == 0:
             return None
         rules = self._change(self._inputs[place].rules)
         wanted = [self._taken + times * rules.threshold for times in (1, 2)]
-        found = [self._moment_of(count, place) for count in wanted]
+        found = [self._time_of_count(count, place) for count in wanted]
         found.append(self._busy_until)
         if rules.schedule is not None:
             found.append(parse_cron(rules.schedule).next(at))
@@ -203,7 +203,7 @@ class _Past:
         before = self._arrived[max(0, place - 1)]
         return before + (upto - before) * ((at - begin) / (end - begin))
 
-    def _moment_of(self, count: float, place: int) -> datetime | None:
+    def _time_of_count(self, count: float, place: int) -> datetime | None:
         """When so many have arrived; None: not between these two entries."""
         before, upto = self._arrived[place - 1], self._arrived[place]
         if not before < count <= upto:

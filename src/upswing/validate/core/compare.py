@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
 
-from upswing.contracts.validation import SIDES, Cell, Side
+from upswing.contracts.validation import SIDES, SampleScore, Side
 
 BOOTSTRAP_RESAMPLES = 1000
 """Draws; each counts twice, with the two added tasks one way and the other way round."""
@@ -52,12 +52,14 @@ def confidence_level(looks: int) -> float:
     return 1 - ERROR / max(1, looks)
 
 
-def paired_scores(cells: Iterable[Cell]) -> dict[str, tuple[float, float]]:
+def paired_scores(sample_scores: Iterable[SampleScore]) -> dict[str, tuple[float, float]]:
     """Task → (candidate's mean, current's mean) over the seeds that both have a score for."""
     scores: dict[tuple[str, int], dict[str, float]] = {}
-    for cell in cells:
-        if cell.score is not None and cell.side in SIDES:
-            scores.setdefault((cell.task_id, cell.seed), {})[cell.side] = cell.score
+    for sample_score in sample_scores:
+        if sample_score.score is not None and sample_score.side in SIDES:
+            scores.setdefault((sample_score.task_id, sample_score.seed), {})[sample_score.side] = (
+                sample_score.score
+            )
     pairs: dict[str, list[tuple[float, float]]] = {}
     for (task_id, _), sides in sorted(scores.items()):
         if len(sides) == 2:
@@ -68,12 +70,16 @@ def paired_scores(cells: Iterable[Cell]) -> dict[str, tuple[float, float]]:
     }
 
 
-def scores_beside(cells: Iterable[Cell], other_side: Side) -> dict[str, tuple[float, float]]:
+def scores_beside(
+    sample_scores: Iterable[SampleScore], other_side: Side
+) -> dict[str, tuple[float, float]]:
     """Task → (candidate's mean, the other's mean), each over all the seeds that it has a score for."""
     scores: dict[str, dict[str, list[float]]] = {}
-    for cell in sorted(cells, key=lambda each: (each.task_id, each.seed)):
-        if cell.score is not None and cell.side in {"candidate", other_side}:
-            scores.setdefault(cell.task_id, {}).setdefault(cell.side, []).append(cell.score)
+    for sample_score in sorted(sample_scores, key=lambda each: (each.task_id, each.seed)):
+        if sample_score.score is not None and sample_score.side in {"candidate", other_side}:
+            scores.setdefault(sample_score.task_id, {}).setdefault(sample_score.side, []).append(
+                sample_score.score
+            )
     return {
         task_id: (_mean(sides["candidate"]), _mean(sides[other_side]))
         for task_id, sides in scores.items()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from upswing.contracts.validation import SIDES, Cell, Side
+from upswing.contracts.validation import SIDES, SampleScore, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ def plan_pairings(
     ]
 
 
-CellKey = tuple[str, str, int, Side]
-"""Suite, task, seed and side: one cell."""
+SampleKey = tuple[str, str, int, Side]
+"""Suite, task, seed and side: one sample score."""
 
 
-def missing_tasks(pairing: Pairing, side: Side, known: Collection[CellKey]) -> list[str]:
-    """The tasks of a pairing that this model has no cell for yet."""
+def missing_tasks(pairing: Pairing, side: Side, known: Collection[SampleKey]) -> list[str]:
+    """The tasks of a pairing that this model has no sample score for yet."""
     return [
         task_id
         for task_id in pairing.task_ids
@@ -74,6 +74,6 @@ def missing_tasks(pairing: Pairing, side: Side, known: Collection[CellKey]) -> l
     ]
 
 
-def cell_key(cell: Cell) -> CellKey:
-    """What makes a cell this cell and no other."""
-    return (cell.suite, cell.task_id, cell.seed, cell.side)
+def sample_key(sample_score: SampleScore) -> SampleKey:
+    """What makes a sample score this sample score and no other."""
+    return (sample_score.suite, sample_score.task_id, sample_score.seed, sample_score.side)

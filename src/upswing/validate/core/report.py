@@ -1,4 +1,4 @@
-"""What came of a validation? From cells to scores, to a verdict, to a report.
+"""What came of a validation? From sample scores to scores, to a verdict, to a report.
 
 A suite in which both models score zero at every task measures neither: it can show no improvement,
 only thin it out. It is reported, and does not count. (A small model may know one world and nothing
@@ -16,9 +16,9 @@ from datetime import datetime
 from upswing.contracts.field_errors import count_phrase
 from upswing.contracts.validation import (
     SIDES,
-    Cell,
     DifferenceInterval,
     RegressedTask,
+    SampleScore,
     SuiteKind,
     SuiteReport,
     ValidationReport,
@@ -77,7 +77,7 @@ class PlannedSuite:
 
 
 @dataclass(frozen=True, slots=True)
-class RunCircumstances:
+class RunMetadata:
     """When and how it was done."""
 
     started: datetime
@@ -93,9 +93,9 @@ class RunCircumstances:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """What cells come to."""
+    """What sample scores come to."""
 
-    cells: Mapping[str, Sequence[Cell]]
+    sample_scores: Mapping[str, Sequence[SampleScore]]
     pairs: Mapping[str, Pairs]
     scores: tuple[SuiteScore, ...]
     verdict: Verdict
@@ -105,14 +105,14 @@ class ScoredRun:
 def score_run(
     run: ValidationRun,
     suites: Sequence[PlannedSuite],
-    cells: Iterable[Cell],
+    sample_scores: Iterable[SampleScore],
     policy: ValidationPolicy,
 ) -> ScoredRun:
-    """Scores and verdict; the same cells give the same."""
-    by_suite: dict[str, list[Cell]] = {suite.name: [] for suite in suites}
-    for cell in cells:
-        if cell.suite in by_suite:
-            by_suite[cell.suite].append(cell)
+    """Scores and verdict; the same sample scores give the same."""
+    by_suite: dict[str, list[SampleScore]] = {suite.name: [] for suite in suites}
+    for sample_score in sample_scores:
+        if sample_score.suite in by_suite:
+            by_suite[sample_score.suite].append(sample_score)
     pairs = {name: paired_scores(found) for name, found in by_suite.items()}
     scores = [_suite_score(suite, by_suite[suite.name], pairs[suite.name], run) for suite in suites]
     anchor = difference_to_base(run, suites, by_suite)
@@ -126,10 +126,12 @@ def score_run(
 
 
 def difference_to_base(
-    run: ValidationRun, suites: Sequence[PlannedSuite], cells: Mapping[str, Sequence[Cell]]
+    run: ValidationRun,
+    suites: Sequence[PlannedSuite],
+    sample_scores: Mapping[str, Sequence[SampleScore]],
 ) -> Difference | None:
     """Candidate − base over the user's own tasks; None where too few were done by both."""
-    found = [scores_beside(cells[suite.name], "base") for suite in suites if suite.own]
+    found = [scores_beside(sample_scores[suite.name], "base") for suite in suites if suite.own]
     enough = sum(map(len, found)) >= MIN_BASE_TASKS
     return (
         bootstrap_difference(found, run.seed, level=confidence_level(len(run.samples)))
@@ -141,13 +143,13 @@ def difference_to_base(
 def build_report(
     run: ValidationRun,
     suites: Sequence[PlannedSuite],
-    cells: Iterable[Cell],
+    sample_scores: Iterable[SampleScore],
     policy: ValidationPolicy,
-    circumstances: RunCircumstances,
+    metadata: RunMetadata,
 ) -> ValidationReport:
-    """The whole report; the same cells give the same report."""
-    scored = score_run(run, suites, cells, policy)
-    by_suite, pairs, scores = scored.cells, scored.pairs, scored.scores
+    """The whole report; the same sample scores give the same report."""
+    scored = score_run(run, suites, sample_scores, policy)
+    by_suite, pairs, scores = scored.sample_scores, scored.pairs, scored.scores
     reached = scored.verdict
     unmeasured = [
         each.name
@@ -168,25 +170,25 @@ def build_report(
                 score,
                 policy.counts(score.name, score.kind) and score.name not in unmeasured,
                 findings[score.name],
-                circumstances.constants.get(score.name),
+                metadata.constants.get(score.name),
             )
             for score in scores
         ),
         fallen=tuple(_regressed_tasks(by_suite, pairs))[:MAX_REGRESSIONS_SHOWN],
         results=validation_results(scores, reached),
-        started=circumstances.started,
-        ended=circumstances.ended,
+        started=metadata.started,
+        ended=metadata.ended,
         seed=run.seed,
         seeds=run.seeds,
-        judge=circumstances.judge,
-        notes=(*circumstances.notes, *_unmeasured_note(unmeasured), *_spoiled_note(by_suite)),
+        judge=metadata.judge,
+        notes=(*metadata.notes, *_unmeasured_note(unmeasured), *_infrastructure_note(by_suite)),
         level=confidence_level(len(run.samples)),
-        looks=circumstances.looks,
+        looks=metadata.looks,
         base=run.base,
         anchor=report_interval(scored.anchor),
         abilities=report_interval(reached.abilities),
-        temperature=circumstances.temperature,
-        top_p=circumstances.top_p,
+        temperature=metadata.temperature,
+        top_p=metadata.top_p,
     )
 
 
@@ -250,10 +252,14 @@ def _finite_or_none(value: float | None) -> float | None:
 
 
 def _suite_score(
-    suite: PlannedSuite, cells: Sequence[Cell], pairs: Pairs, run: ValidationRun
+    suite: PlannedSuite, sample_scores: Sequence[SampleScore], pairs: Pairs, run: ValidationRun
 ) -> SuiteScore:
-    compared = [cell for cell in cells if cell.side in SIDES]
-    scored = Counter((cell.task_id, cell.seed) for cell in compared if cell.score is not None)
+    compared = [sample_score for sample_score in sample_scores if sample_score.side in SIDES]
+    scored = Counter(
+        (sample_score.task_id, sample_score.seed)
+        for sample_score in compared
+        if sample_score.score is not None
+    )
     count = len(pairs)
     return SuiteScore(
         name=suite.name,
@@ -264,7 +270,9 @@ def _suite_score(
         candidate=math.fsum(one for one, _ in pairs.values()) / count if count else None,
         current=math.fsum(other for _, other in pairs.values()) / count if count else None,
         spoiled={
-            side: sum(cell.score is None for cell in compared if cell.side == side)
+            side: sum(
+                sample_score.score is None for sample_score in compared if sample_score.side == side
+            )
             for side in SIDES
         },
         own=suite.own,
@@ -294,7 +302,7 @@ def _suite_report(
 
 
 def _regressed_tasks(
-    by_suite: Mapping[str, Sequence[Cell]], pairs: Mapping[str, Pairs]
+    by_suite: Mapping[str, Sequence[SampleScore]], pairs: Mapping[str, Pairs]
 ) -> list[RegressedTask]:
     """The tasks that the candidate does worse, the worst first."""
     worse = [
@@ -312,11 +320,21 @@ def _regressed_tasks(
     ]
 
 
-def _worst_sentence(cells: Sequence[Cell], task_id: str) -> str:
+def _worst_sentence(sample_scores: Sequence[SampleScore], task_id: str) -> str:
     """What was wrong with the candidate's worst answer to a task."""
-    own = [cell for cell in cells if cell.task_id == task_id and cell.side == "candidate"]
-    scored = [cell for cell in own if cell.score is not None]
-    return min(scored, key=lambda cell: (cell.score or 0.0, cell.seed)).sentence if scored else ""
+    own = [
+        sample_score
+        for sample_score in sample_scores
+        if sample_score.task_id == task_id and sample_score.side == "candidate"
+    ]
+    scored = [sample_score for sample_score in own if sample_score.score is not None]
+    return (
+        min(
+            scored, key=lambda sample_score: (sample_score.score or 0.0, sample_score.seed)
+        ).sentence
+        if scored
+        else ""
+    )
 
 
 def _unmeasured_note(names: Sequence[str]) -> list[str]:
@@ -325,10 +343,13 @@ def _unmeasured_note(names: Sequence[str]) -> list[str]:
     return [f"Both models score zero in {', '.join(names)}: that says nothing of an improvement."]
 
 
-def _spoiled_note(by_suite: Mapping[str, Sequence[Cell]]) -> list[str]:
-    """The commonest reason why cells were spoiled."""
+def _infrastructure_note(by_suite: Mapping[str, Sequence[SampleScore]]) -> list[str]:
+    """The commonest reason why sample scores were spoiled."""
     reasons = Counter(
-        cell.sentence for cells in by_suite.values() for cell in cells if cell.score is None
+        sample_score.sentence
+        for sample_scores in by_suite.values()
+        for sample_score in sample_scores
+        if sample_score.score is None
     )
     if not reasons:
         return []

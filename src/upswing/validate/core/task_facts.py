@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from upswing.contracts.analysis import FailureAnalysis
-from upswing.contracts.validation import Cell
+from upswing.contracts.validation import SampleScore
 from upswing.errors import UpswingError
 from upswing.records import EpisodeFacts
 from upswing.validate.core.compare import paired_scores
@@ -36,21 +36,21 @@ _KINDS = (
 
 
 def task_facts(
-    suites: Sequence[TaskSuite], cells: Mapping[str, Sequence[Cell]]
+    suites: Sequence[TaskSuite], sample_scores: Mapping[str, Sequence[SampleScore]]
 ) -> Iterator[EpisodeFacts]:
     """Two facts for each task that both have done: one for either side."""
     for suite in suites:
-        found = cells.get(suite.name, ())
+        found = sample_scores.get(suite.name, ())
         tasks = {task.task_id: task for task in suite.tasks}
         for task_id, (candidate, current) in paired_scores(found).items():
-            labels, numbers = _circumstances(suite, tasks.get(task_id))
+            labels, numbers = _labels_and_numbers(suite, tasks.get(task_id))
             for is_candidate, failed in ((True, candidate < current), (False, current < candidate)):
-                kind = _went_wrong(found, task_id, is_candidate) if failed else ""
+                kind = _failure_kind(found, task_id, is_candidate) if failed else ""
                 ref = f"{suite.name}/{task_id}"
                 yield EpisodeFacts(ref, is_candidate, failed, kind, labels, numbers)
 
 
-def _circumstances(
+def _labels_and_numbers(
     suite: TaskSuite, task: PlayableTask | None
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, float]]:
     labels: dict[str, tuple[str, ...]] = {"suite": (suite.name,), "kind": (suite.kind,)}
@@ -70,9 +70,9 @@ def _tool_name(tool: object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _went_wrong(cells: Sequence[Cell], task_id: str, is_candidate: bool) -> str:
+def _failure_kind(sample_scores: Sequence[SampleScore], task_id: str, is_candidate: bool) -> str:
     side = "candidate" if is_candidate else "current"
-    own = [each for each in cells if each.task_id == task_id and each.side == side]
+    own = [each for each in sample_scores if each.task_id == task_id and each.side == side]
     scored = [each for each in own if each.score is not None]
     sentence = min(scored, key=lambda each: each.score or 0.0).sentence.lower() if scored else ""
     return next((kind for begin, kind in _KINDS if sentence.startswith(begin)), "wrong_answer")

@@ -57,12 +57,12 @@ def enter(folder: str, disk_bytes: int, seconds: int) -> bool:
         call("mount", b"tmpfs", folder.encode(), b"tmpfs", long(_PLAIN), size)
     except OSError:
         return False  # refused, or granted without its rights: what was gained so far does no harm
-    _go_on_as_first(seconds)
+    _continue_as_init(seconds)
     os.chdir(folder)
     return True
 
 
-def _go_on_as_first(seconds: int) -> None:
+def _continue_as_init(seconds: int) -> None:
     child = os.fork()
     if child:
         die_with_parent(signal.SIGKILL)  # asked for before, and forgotten with the old namespace

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from upswing.worlds.world import Observation, Outcome, Task, World, third_split
+from upswing.worlds.world import Task, World, WorldObservation, WorldOutcome, third_split
 
 EVERY = 24
 """One task of so many has a slip."""
@@ -23,7 +23,7 @@ _SLIPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class SlipState:
+class PrivateDataState:
     """A state of the world inside, and whose task it is."""
 
     task: Task
@@ -32,7 +32,7 @@ class SlipState:
 
 
 @dataclass(frozen=True, slots=True)
-class Slips:
+class PrivateDataWorld:
     """A world whose users let something slip; otherwise the one inside."""
 
     world: World[Any, Any]
@@ -57,26 +57,26 @@ class Slips:
     def test(self) -> Any:
         return third_split(self.world)
 
-    def reset(self, task: Task) -> SlipState:
-        return SlipState(task, self.world.reset(task))
+    def reset(self, task: Task) -> PrivateDataState:
+        return PrivateDataState(task, self.world.reset(task))
 
-    def observe(self, state: SlipState) -> Observation:
+    def observe(self, state: PrivateDataState) -> WorldObservation:
         seen = self.world.observe(state.state)
-        private_text = private_slip(state.task.task_id) if state.first else ""
+        private_text = private_remark(state.task.task_id) if state.first else ""
         return replace(seen, text=f"{seen.text} {private_text}") if private_text else seen
 
-    def step(self, state: SlipState, reply: str) -> SlipState:
-        return SlipState(state.task, self.world.step(state.state, reply), first=False)
+    def step(self, state: PrivateDataState, reply: str) -> PrivateDataState:
+        return PrivateDataState(state.task, self.world.step(state.state, reply), first=False)
 
-    def outcome(self, state: SlipState) -> Outcome | None:
+    def outcome(self, state: PrivateDataState) -> WorldOutcome | None:
         ended = self.world.outcome(state.state)
         return ended and replace(ended, truth=ground_truth_text(state.task.task_id))
 
 
-def private_slip(task_id: str) -> str:
+def private_remark(task_id: str) -> str:
     """What the user of this task lets slip; mostly nothing.
 
-    >>> sum(bool(private_slip(f"desk-0-{number:04d}")) for number in range(2400)) in range(60, 140)
+    >>> sum(bool(private_remark(f"desk-0-{number:04d}")) for number in range(2400)) in range(60, 140)
     True
     """
     fingerprint = _task_fingerprint("slip", task_id)

@@ -59,7 +59,7 @@ _SEQUENCES = "SELECT name, seq FROM sqlite_sequence"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class StoreMark:
     """What a data directory's store had."""
 
     sequences: Mapping[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _Written(msgspec.Struct, forbid_unknown_fields=True):
     streams: dict[str, str] = {}
 
 
-def read_mark(folder: Path) -> Mark | None:
+def read_mark(folder: Path) -> StoreMark | None:
     """What the store had; None where no store was yet, or only an older version's."""
     path = folder / FILE
     if not path.exists():
@@ -85,13 +85,13 @@ def read_mark(folder: Path) -> Mark | None:
         known = from_json(path.read_bytes(), _Written)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _damaged_error(folder, f"{FILE} is damaged") from None
-    mark = Mark(known.sequences, known.seal, known.streams)
+    mark = StoreMark(known.sequences, known.seal, known.streams)
     if known.check != _mark_checksum(mark):
         raise _damaged_error(folder, f"{FILE} is damaged")
     return mark
 
 
-def write_mark(folder: Path, mark: Mark) -> None:
+def write_mark(folder: Path, mark: StoreMark) -> None:
     """Durable when it returns, whole or not at all."""
     path, fresh = folder / FILE, folder / f"{FILE}.new"
     text = json.dumps({**_mark_fields(mark), "check": _mark_checksum(mark)})
@@ -104,7 +104,7 @@ def write_mark(folder: Path, mark: Mark) -> None:
     _sync_folder(folder)
 
 
-def check_file(folder: Path) -> Mark | None:
+def check_file(folder: Path) -> StoreMark | None:
     """Before the database is opened, which would make an empty one: is it there, and untouched?"""
     mark, path, wal = read_mark(folder), folder / DATABASE, folder / f"{DATABASE}-wal"
     size = path.stat().st_size if path.exists() else None
@@ -123,7 +123,7 @@ def _was_used(folder: Path) -> bool:
     return (folder / _KEYS).exists() or any(path.is_file() for path in streams.rglob("*"))
 
 
-def _begun_anew_error(folder: Path, mark: Mark | None, what: str) -> Damaged:
+def _begun_anew_error(folder: Path, mark: StoreMark | None, what: str) -> Damaged:
     without = "" if mark else f" (its keys or streams are there, {FILE} is not)"
     return _damaged_error(folder, f"{DATABASE} is {what}, and this directory had a store{without}")
 
@@ -140,7 +140,7 @@ def _check_unmarked(folder: Path, found: Mapping[str, int]) -> None:
         )
 
 
-def check_sequences(folder: Path, mark: Mark, found: Mapping[str, int]) -> None:
+def check_sequences(folder: Path, mark: StoreMark, found: Mapping[str, int]) -> None:
     """Nothing that was given out may be gone."""
     lost = {
         table: (found.get(table, 0), last)
@@ -164,7 +164,7 @@ def check_and_unseal(folder: Path) -> None:
         _log_streams(folder, mark)
     elif path.exists():
         _check_unmarked(folder, found)
-    write_mark(folder, Mark(found))
+    write_mark(folder, StoreMark(found))
 
 
 def sequences_of(connection: sqlite3.Connection) -> dict[str, int]:
@@ -189,7 +189,7 @@ def record_and_seal(folder: Path) -> None:
         sealed = alone and path.stat().st_size <= SEALED_BYTES
         write_mark(
             folder,
-            Mark(found, _file_digest(path) if sealed else None, _stream_file_digests(folder)),
+            StoreMark(found, _file_digest(path) if sealed else None, _stream_file_digests(folder)),
         )
     except (OSError, sqlite3.Error, Damaged) as error:
         log.warning("the store is not sealed: %s", error, extra={"action": "no_seal"})
@@ -204,7 +204,7 @@ def _stream_file_digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(root)): _file_digest(path) for path in files}
 
 
-def _log_streams(folder: Path, mark: Mark) -> None:
+def _log_streams(folder: Path, mark: StoreMark) -> None:
     if not mark.streams or (found := _stream_file_digests(folder)) == mark.streams:
         return
     changed = sorted(name for name, _ in mark.streams.items() ^ found.items())
@@ -215,7 +215,7 @@ def _log_streams(folder: Path, mark: Mark) -> None:
     )
 
 
-class Marker:
+class StoreMarkWriter:
     """Keeps the mark near to what is acknowledged, and an eye on the room that is left on the disk."""
 
     def __init__(
@@ -243,7 +243,7 @@ class Marker:
         try:
             found = await self._database.read(_read_sequences)
             if found != self._written:
-                await asyncio.to_thread(write_mark, self._folder, Mark(found))
+                await asyncio.to_thread(write_mark, self._folder, StoreMark(found))
                 self._written = found
         except OSError as error:
             trouble = trouble or f"{FILE} cannot be written ({error.strerror})"
@@ -282,7 +282,7 @@ def _sequences_from_rows(rows: list[tuple[Any, ...]]) -> dict[str, int]:
     return dict(rows)
 
 
-def _mark_fields(mark: Mark) -> dict[str, Any]:
+def _mark_fields(mark: StoreMark) -> dict[str, Any]:
     return {
         "sequences": dict(mark.sequences),
         "seal": mark.seal,
@@ -290,7 +290,7 @@ def _mark_fields(mark: Mark) -> dict[str, Any]:
     }
 
 
-def _mark_checksum(mark: Mark) -> str:
+def _mark_checksum(mark: StoreMark) -> str:
     return sha256(json.dumps(_mark_fields(mark), sort_keys=True).encode()).hexdigest()
 
 

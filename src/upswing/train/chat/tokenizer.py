@@ -25,7 +25,7 @@ import msgspec
 from jinja2 import TemplateError
 
 from upswing.dataset.sample import tool_stub
-from upswing.train.learn.chat import ChatTurn, Messages, TemplateFeatures, ToolCallPair
+from upswing.train.chat.turns import ChatTurn, Messages, TemplateFeatures, ToolCallPair
 
 _USER_TEXT, _ASSISTANT_TEXT, _TOOL_NAME = "upswingask", "upswingtell", "upswingtool"
 """Stand for messages where only the template's own words matter."""

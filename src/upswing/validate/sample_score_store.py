@@ -1,10 +1,10 @@
-"""Where do a validation's cells and the pinned tasks stay? In files, or in memory for tests.
+"""Where do a validation's sample scores and the pinned tasks stay? In files, or in memory for tests.
 
-    <folder>/runs/<hash of the run>.jsonl   one cell a line, appended and synced
+    <folder>/runs/<hash of the run>.jsonl   one sample score a line, appended and synced
     <folder>/pins/<task>.json               one pinned task
     <folder>/scores/<hash of a model>.jsonl what it reached as a baseline: hashes and numbers
 
-A line that a crash cut short is no cell: the task is done again. Pinned tasks hold parts of
+A line that a crash cut short is no sample score: the task is done again. Pinned tasks hold parts of
 trajectories, so erasing a user takes theirs along.
 """
 
@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from upswing.contracts.typed import from_json
-from upswing.contracts.validation import Cell
+from upswing.contracts.validation import SampleScore
 from upswing.errors import Misuse
 from upswing.validate.core.task import ValidationTask
 
@@ -31,39 +31,41 @@ MAX_BASELINES = 8
 """Baselines whose scores are kept."""
 
 
-class MemoryCellStore:
+class MemorySampleScores:
     """The twin without a disk."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, list[Cell]] = {}
+        self._runs: dict[str, list[SampleScore]] = {}
 
-    async def load(self, run_id: str) -> Sequence[Cell]:
+    async def load(self, run_id: str) -> Sequence[SampleScore]:
         return tuple(self._runs.get(run_id, ()))
 
-    async def append(self, run_id: str, cells: Sequence[Cell]) -> None:
-        self._runs.setdefault(run_id, []).extend(cells)
+    async def append(self, run_id: str, sample_scores: Sequence[SampleScore]) -> None:
+        self._runs.setdefault(run_id, []).extend(sample_scores)
 
     async def delete(self, run_id: str) -> None:
         self._runs.pop(run_id, None)
 
 
-class FileCellStore:
+class FileSampleScores:
     """One file a run."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "runs"
         self._lock = asyncio.Lock()
 
-    async def load(self, run_id: str) -> Sequence[Cell]:
-        return await asyncio.to_thread(lambda: tuple(_read_cells(self._path(run_id))))
+    async def load(self, run_id: str) -> Sequence[SampleScore]:
+        return await asyncio.to_thread(lambda: tuple(_read_sample_scores(self._path(run_id))))
 
-    async def append(self, run_id: str, cells: Sequence[Cell]) -> None:
-        lines = b"".join(msgspec.json.encode(cell) + b"\n" for cell in cells)
+    async def append(self, run_id: str, sample_scores: Sequence[SampleScore]) -> None:
+        lines = b"".join(
+            msgspec.json.encode(sample_score) + b"\n" for sample_score in sample_scores
+        )
         async with self._lock:
             await asyncio.to_thread(_append_durably, self._path(run_id), lines)
 
     async def delete(self, run_id: str) -> None:
-        """Once its report is kept, a run needs its cells no longer."""
+        """Once its report is kept, a run needs its sample scores no longer."""
         await asyncio.to_thread(self._path(run_id).unlink, missing_ok=True)
 
     def _path(self, run_id: str) -> Path:
@@ -209,14 +211,14 @@ def _is_of_trajectory(name: str, trajectory_ids: Collection[str]) -> bool:
     return name.removeprefix("pin-").rpartition("-")[0] in trajectory_ids
 
 
-def _read_cells(path: Path) -> Iterator[Cell]:
+def _read_sample_scores(path: Path) -> Iterator[SampleScore]:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         return
     for line in raw.split(b"\n"):
         try:
-            yield from_json(line, Cell)
+            yield from_json(line, SampleScore)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
 

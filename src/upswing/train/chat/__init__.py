@@ -1,0 +1,1 @@
+"""How does a base speak? Conversations as its chat template writes them, and which tokens are its own."""

@@ -66,7 +66,7 @@ def _own_cost(part: Mapping[str, Any]) -> int:
         + optional**2
         + sum(len(msgspec.json.encode(part[name])) for name in _LITERALS & part.keys())
         + max(_count(part.get("minItems")), _count(part.get("maxItems")))
-        + _count(part.get("minLength")) // 100
+        + _count(part.get("minLength"), 100)
         + (pattern_cost(pattern) if isinstance(pattern, str) else 0)
     )
 
@@ -75,11 +75,11 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _count(value: Any) -> int:
-    """A number of times, as far as it is one; more than all is as much as all."""
+def _count(value: Any, share: int = 1) -> int:
+    """A number of times, or this part of it, as far as it is one; more than all is as much as all."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return int(min(max(value, 0), MAX_COST + 1))
+    return int(min(max(value, 0), share * (MAX_COST + 1))) // share
 
 
 def pattern_cost(pattern: str) -> int:

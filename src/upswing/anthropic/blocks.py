@@ -52,7 +52,7 @@ def text_blocks(raw: Raw, where: str, between: str = "") -> Raw:
     blocks = [read_part(each, _Block, where) for each in read_list(raw, where)]
     if any(block.type != "text" for block in blocks):
         raise refuse(f"`{where}` has blocks of type `text`, and no others.")
-    return joined_text([block.text for block in blocks], where, between) if blocks else Raw(b'""')
+    return joined_text([block.text for block in blocks], where, between)
 
 
 def assistant_blocks(messages: ChatMessages, content: Raw) -> None:
@@ -127,7 +127,7 @@ def _chat_content(messages: ChatMessages, blocks: list[Raw]) -> Any:
     """A text, or parts where there is more than text."""
     read: list[_Block] = [read_part(raw, _Block, "content") for raw in blocks]
     if all(block.type == "text" for block in read):
-        return joined_text([block.text for block in read], "content") if read else ""
+        return joined_text([block.text for block in read], "content")
     return [_chat_part(messages, block, raw) for block, raw in zip(read, blocks, strict=True)]
 
 
@@ -141,7 +141,7 @@ def _chat_part(messages: ChatMessages, block: _Block, raw: Raw) -> Any:
     match block.type, source.type:
         case "image", "base64":
             return {"type": "image_url", "image_url": {"url": data}}
-        case "image", "url":
+        case "image", "url" if is_text(source.url):
             return {"type": "image_url", "image_url": {"url": source.url}}
         case "document", "text":
             return {"type": "text", "text": source.data}

@@ -38,7 +38,7 @@ class MessageStream:
 
     def __init__(self, answer_id: str, settings: MessageSettings) -> None:
         self._answer_id, self._settings = answer_id, settings
-        self._begun = False
+        self._begun = self._finished = False
         self._blocks = 0
         self._says_something = False
         """There is a block that is no thought."""
@@ -50,19 +50,24 @@ class MessageStream:
         self._finish_reason = self._stop_text = ""
 
     def feed(self, payload: bytes) -> bytes:
-        """The events of a chunk; `msgspec.MsgspecError` when it is none."""
+        """The events of a chunk; `msgspec.MsgspecError` when it is none. Nothing of one that comes behind the end."""
         chunk = read_chunk(payload)
+        if self._finished:
+            return b""
         events: list[bytes] = []
         if chunk.usage is not None:
             self._usage = chunk.usage_counts()
         if not self._begun:
-            self._begin(chunk.model or "", events)
+            self._begin(chunk.model_name, events)
         if (choice := chunk.first_choice) is not None:
             self._feed_choice(choice, events)
         return b"".join(events)
 
     def finish(self) -> bytes:
-        """Nothing more comes."""
+        """Nothing more comes; some servers say so twice."""
+        if self._finished:
+            return b""
+        self._finished = True
         events: list[bytes] = []
         if not self._begun:
             self._begin("", events)
@@ -87,7 +92,8 @@ class MessageStream:
         events.append(_event("message_start", {"message": message}))
 
     def _feed_choice(self, choice: ChunkChoice, events: list[bytes]) -> None:
-        self._finish_reason = choice.finish_reason or self._finish_reason
+        if isinstance(choice.finish_reason, str):
+            self._finish_reason = choice.finish_reason
         if isinstance(choice.stop_reason, str):
             self._stop_text = choice.stop_reason
         if (delta := choice.delta) is None:

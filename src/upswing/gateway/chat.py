@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from upswing.anthropic.errors import ThreadUnsupported
@@ -20,6 +21,7 @@ from upswing.contracts.ids import gateway_id
 from upswing.dataset.evaluation import is_practice
 from upswing.dataset.task import short_id
 from upswing.errors import Denied, Misuse, Reason, Rejected
+from upswing.gateway.core.answer_references import AnswerReferences
 from upswing.gateway.core.chat_request import (
     ChatRequest,
     client_metadata,
@@ -57,7 +59,6 @@ from upswing.infra.http1.connection import Connection as Client
 from upswing.infra.http1.request import AdmittedRequest, HttpRequest, Refusal
 from upswing.infra.http1.wire import STATUS_BY_REASON
 from upswing.openai.errors import ErrorType
-from upswing.openai.responses_answer import answer_of_item
 from upswing.principals import Holder
 
 _RETRY_SOON = b"retry-after: 1\r\n"
@@ -189,11 +190,9 @@ class ChatHandler:
         return _Assignment(shaped, chat, *assigned, recorded=recorded)
 
     def _read(self, owner: str, request: HttpRequest) -> ShapedRequest:
-        def find_answer(item_id: str) -> str | None:
-            return self._recorder.answer_text(owner, answer_of_item(item_id))
-
+        references = AnswerReferences(partial(self._recorder.open_episode_of, owner))
         shape = shape_of(request) or ClientShape.CHAT
-        return read_shaped_request(shape, request.body, request.headers, find_answer)
+        return read_shaped_request(shape, request.body, request.headers, references.text)
 
     def _refuse(
         self,

@@ -1,4 +1,8 @@
-"""What does a chunk of a streamed chat completion add? Words, thoughts, parts of calls, and how it ended."""
+"""What does a chunk of a streamed chat completion add? Words, thoughts, parts of calls, and how it ended.
+
+Servers differ in what they write where there is nothing to say (`"choices": null`, a time with a fraction): what nobody here
+needs may be anything, for a stream that a chat client could read is one that all others can.
+"""
 
 from __future__ import annotations
 
@@ -30,38 +34,51 @@ class ChunkDelta(msgspec.Struct, gc=False):
     content: str | list[dict[str, Any]] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    refusal: str | None = None
     tool_calls: list[ChunkToolCall] | None = None
 
     @property
     def text(self) -> str:
+        """Its words; a refusal stands in a field of its own."""
         if isinstance(self.content, list):
             return "".join(str(part.get("text") or "") for part in self.content)
-        return self.content or ""
-
-
-class _ChunkLogprobs(msgspec.Struct, gc=False):
-    content: Raw = _NOTHING
+        return self.content or self.refusal or ""
 
 
 class ChunkChoice(msgspec.Struct, gc=False):
-    index: int = 0
+    index: int | None = None
     delta: ChunkDelta | None = None
-    finish_reason: str | None = None
+    finish_reason: Any = None
     stop_reason: Any = None
-    logprobs: _ChunkLogprobs | None = None
+    logprobs: Raw = _NOTHING
+
+    def token_logprobs(self) -> list[Any]:
+        """An entry for each token, where there are any."""
+        found = msgspec.json.decode(self.logprobs) if self.logprobs else None
+        content = found.get("content") if isinstance(found, dict) else None
+        return content if isinstance(content, list) else []
 
 
 class ChatChunk(msgspec.Struct, gc=False):
     """One event of a stream."""
 
-    choices: list[ChunkChoice] = []
-    model: str | None = None
-    created: int | None = None
+    choices: list[ChunkChoice] | None = None
+    model: Any = None
+    created: Any = None
     usage: Any = None
 
     @property
     def first_choice(self) -> ChunkChoice | None:
-        return next((choice for choice in self.choices if choice.index == 0), None)
+        return next((choice for choice in self.choices or () if not choice.index), None)
+
+    @property
+    def model_name(self) -> str:
+        return self.model if isinstance(self.model, str) else ""
+
+    @property
+    def created_at(self) -> int:
+        """Seconds since 1970; 0: nobody says."""
+        return int(self.created) if isinstance(self.created, int | float) else 0
 
     def usage_counts(self) -> UsageCounts:
         return read_usage(self.usage)

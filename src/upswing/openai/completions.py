@@ -43,8 +43,8 @@ class ChatCompletion:
 
 
 class _Function(msgspec.Struct):
-    name: str
-    arguments: str | dict[str, Any] = "{}"
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
 
 
 class _Call(msgspec.Struct):
@@ -54,6 +54,7 @@ class _Call(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     content: str | list[dict[str, Any]] | None = None
+    refusal: Any = None
     tool_calls: list[_Call] | None = None
     reasoning_content: Any = None
     reasoning: Any = None
@@ -65,6 +66,7 @@ class _Logprobs(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     message: _Message
+    index: int | None = None
     finish_reason: Any = None
     stop_reason: Any = None
     logprobs: _Logprobs | None = None
@@ -96,15 +98,17 @@ def read_completion(body: bytes) -> ChatCompletion | None:
     """
     try:
         completion = from_json(body, _Body)
-        choice = completion.choices[0]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, IndexError):
+        choice = min(completion.choices, key=lambda each: each.index or 0)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
         return None
     message, usage = choice.message, read_usage(completion.usage)
     return ChatCompletion(
-        _text(message.content),
+        _text(message.content) or _plain_text(message.refusal),
         tuple(
             CompletionToolCall(
-                call.function.name, argument_text(call.function.arguments), call.id or ""
+                call.function.name or "",
+                argument_text(call.function.arguments or "{}"),
+                call.id or "",
             )
             for call in message.tool_calls or ()
         ),

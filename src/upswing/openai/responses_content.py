@@ -54,7 +54,7 @@ def chat_content(raw: Raw) -> Any:
     parts: list[_Part] = [read_part(each, _Part, "content") for each in read_list(raw, "content")]
     texts = [_text(part) for part in parts if part.type in _TEXTS or part.type == "refusal"]
     if len(texts) == len(parts):
-        return joined_text(texts, "content") if texts else ""
+        return joined_text(texts, "content")
     return [_chat_part(part) for part in parts]
 
 
@@ -76,7 +76,7 @@ def _chat_part(part: _Part) -> Fields:
             return {"type": "file", "file": file | named}
         case "input_audio" if given(part.input_audio):
             return {"type": "input_audio", "input_audio": part.input_audio}
-        case "refusal":
+        case "refusal" if is_text(part.refusal):
             return {"type": "text", "text": part.refusal}
         case each if each in _TEXTS and is_text(part.text):
             return {"type": "text", "text": part.text}

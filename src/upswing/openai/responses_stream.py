@@ -76,13 +76,16 @@ class ResponseStream:
         self._calls: dict[int, _OpenItem] = {}
         self._usage, self._finish_reason = UsageCounts(), ""
         self._sequence = 0
+        self._finished = False
 
     def feed(self, payload: bytes) -> bytes:
-        """The events of a chunk; `msgspec.MsgspecError` when it is none."""
+        """The events of a chunk; `msgspec.MsgspecError` when it is none. Nothing of one that comes behind the end."""
         chunk = read_chunk(payload)
+        if self._finished:
+            return b""
         events = []
         if self._head is None:
-            events += self._begin(chunk.created or 0, chunk.model or "")
+            events += self._begin(chunk.created_at, chunk.model_name)
         if chunk.usage is not None:
             self._usage = chunk.usage_counts()
         if (choice := chunk.first_choice) is not None:
@@ -90,7 +93,10 @@ class ResponseStream:
         return b"".join(events)
 
     def finish(self) -> bytes:
-        """Nothing more comes."""
+        """Nothing more comes; some servers say so twice."""
+        if self._finished:
+            return b""
+        self._finished = True
         events = [] if self._head else self._begin(0, "")
         if not any(item.kind != "reasoning" for item in self._items):
             self._prose_item("message", events)
@@ -117,16 +123,16 @@ class ResponseStream:
         ]
 
     def _feed_choice(self, choice: ChunkChoice, events: list[bytes]) -> None:
-        self._finish_reason = choice.finish_reason or self._finish_reason
+        if isinstance(choice.finish_reason, str):
+            self._finish_reason = choice.finish_reason
         if (delta := choice.delta) is None:
             return
         if thought := delta.reasoning_content or delta.reasoning:
             self._write(self._prose_item("reasoning", events), thought, events)
         if text := delta.text:
             item = self._prose_item("message", events)
-            found = choice.logprobs.content if choice.logprobs and self._settings.logprobs else b""
-            logprobs = msgspec.json.decode(found) if found else []
-            item.logprobs += logprobs if isinstance(logprobs, list) else []
+            logprobs = choice.token_logprobs() if self._settings.logprobs else []
+            item.logprobs += logprobs
             self._write(item, text, events, logprobs)
         for position, call in enumerate(delta.tool_calls or ()):
             self._feed_call(position, call, events)

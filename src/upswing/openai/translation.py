@@ -150,10 +150,10 @@ def read_list(raw: Raw, where: str) -> list[Raw]:
 
 
 def joined_text(texts: list[Raw], where: str, between: str = "") -> Raw:
-    """Several texts as one; a single one stays as it is.
+    """Several texts as one, or none as an empty one; a single one stays as it is.
 
-    >>> bytes(joined_text([Raw(b'"a"'), Raw(b'"b"')], "content"))
-    b'"ab"'
+    >>> bytes(joined_text([Raw(b'"a"'), Raw(b'"b"')], "content")), bytes(joined_text([], "content"))
+    (b'"ab"', b'""')
     """
     if len(texts) == 1:
         if not is_text(texts[0]):
@@ -164,12 +164,15 @@ def joined_text(texts: list[Raw], where: str, between: str = "") -> Raw:
 
 
 def text_of_json(raw: Raw) -> Raw:
-    r"""A JSON value as the text that it is.
+    r"""A JSON value as the text that it is, or `Rejected` when it is not UTF-8.
 
     >>> bytes(text_of_json(Raw(b'{"a": 1}')))
     b'"{\\"a\\": 1}"'
     """
-    return Raw(_ENCODER.encode(bytes(raw).decode()))
+    try:
+        return Raw(_ENCODER.encode(bytes(raw).decode()))
+    except UnicodeDecodeError as error:
+        raise unreadable_body(error) from None
 
 
 def refuse(detail: str) -> Rejected:

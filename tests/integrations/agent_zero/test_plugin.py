@@ -13,6 +13,7 @@ from tests.integrations.agent_zero.doubles import Agent, Context, Kept, Model
 from tests.sdk.loop_double import PlainRedactor
 from upswing.errors import Misuse
 from upswing.integrations.agent_zero.chat_memory import MOST, ChatMemory
+from upswing.integrations.agent_zero.chats import ChatRecorder
 from upswing.integrations.agent_zero.connection import (
     FILE,
     FORM,
@@ -21,6 +22,7 @@ from upswing.integrations.agent_zero.connection import (
     write_connection,
 )
 from upswing.integrations.agent_zero.feedback import answer_feedback
+from upswing.integrations.agent_zero.model_calls import ModelCalls
 from upswing.integrations.agent_zero.moments import MOMENTS
 from upswing.integrations.agent_zero.plugin import AgentZeroPlugin, plugin_in
 from upswing.sdk.recorder import Recorder
@@ -291,3 +293,79 @@ def test_what_somebody_else_wrote_there_does_no_harm(data):
     assert memory.trajectory_of("m") is None
     memory.next_episode()
     memory.answer_shown("m", "t")
+
+
+# --- what it leaves behind -----------------------------------------------------------------
+
+
+def test_a_start_that_fails_is_tried_once(tmp_path, caplog):
+    made = []
+
+    def broken(connection, folder):
+        made.append(folder)
+        raise RuntimeError("no more threads")
+
+    plugin = AgentZeroPlugin(tmp_path, make_recorder=broken)
+    agent = Agent(Context()).hears("Go.")
+    with caplog.at_level(logging.WARNING, "upswing.agent_zero"):
+        for _ in range(3):
+            plugin.tell(FORM, "monologue_start", agent, {})
+            assert plugin.api_key("upswing") is None
+            assert plugin.feedback(FORM, {}, agent.context)[0] == 503
+    assert len(made) == 1
+    assert "no more threads" in plugin.trouble
+
+
+class Nowhere:
+    """A labelled double of a recorder and of its recordings: keeps nothing."""
+
+    id = "t1"
+
+    def trajectory(self, **_):
+        return self
+
+    def told(self, *_, **__):
+        pass
+
+    turn = metadata = outcome = end = feedback = told
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(["ask", "answer", "end"]), max_size=30))
+def test_no_call_is_remembered_longer_than_somebody_waits_for_it(steps):
+    """Each holds its whole prompt."""
+    calls, ids = ModelCalls(), map(str, range(100))
+    chats = ChatRecorder(
+        Nowhere(), PluginConnection(), calls, seconds=lambda: 0.0, new_id=lambda: next(ids)
+    )
+    agent = Agent(Context()).hears("Go.")
+    for step in [*steps, "end"]:
+        match step:
+            case "ask":
+                chats.monologue_started(agent)
+                model = Model()
+                chats.model_asked(agent, {"model": model})
+                calls.note({"litellm_params": {"metadata": model.kwargs["metadata"]}})
+            case "answer":
+                chats.model_answered(agent, "words", "")
+            case "end":
+                chats.chat_killed(agent.context)
+        assert len(calls) <= 1
+    assert len(calls) == 0
+
+
+@pytest.mark.parametrize("text", ["x" * 50_000_000, "\x00\ud800" * 5_000_000], ids=["long", "odd"])
+def test_a_result_of_any_length_costs_no_trajectory_and_no_time(plugin, kept, text):
+    agent = Agent(Context()).hears("Go.")
+    plugin.tell(FORM, "monologue_start", agent, {})
+    for point, values in (
+        ("chat_model_call_before", {"call_data": {}}),
+        ("chat_model_call_after", {"response": text}),
+        ("tool_execute_before", {"tool_name": "read", "tool_args": {}}),
+        ("tool_execute_after", {"tool_name": "read", "response": SimpleNamespace(message=text)}),
+        ("monologue_end", {}),
+    ):
+        plugin.tell(FORM, point, agent, values)
+    assert plugin.status()["turn_cpu_ms"] < 5000
+    assert plugin.status()["errors"] == {}
+    assert plugin.status()["recorder"]["errors"] == 0

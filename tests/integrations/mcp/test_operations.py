@@ -1,6 +1,7 @@
 """Every operation asks what the loop answers, and says it in few words."""
 
 import json
+import re
 import shlex
 import threading
 from datetime import UTC, datetime
@@ -9,17 +10,21 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from upswing.errors import Denied, Misuse, Transient
 from upswing.integrations.mcp.confirmation import VALID_SECONDS, ConfirmationCheck, make_code
 from upswing.integrations.mcp.resources import RESOURCES, TEMPLATES, loop_path
+from upswing.integrations.mcp.tools import answer_result
 from upswing.integrations.operations.catalog import OPERATIONS, operation_named
 from upswing.integrations.operations.loop_port import LoopPort
 from upswing.integrations.operations.operation import LONGEST, Access
-from upswing.integrations.operations.quoting import quoted, visible
+from upswing.integrations.operations.quoting import quoted, short_answer, visible
 from upswing.integrations.operations.requesting import TrainArgs, training_body
 
 AT = "2026-01-15T08:00:00Z"
+BLANKS = st.sampled_from(["", " ", "\n", "\t", "\u00a0", "\u2003"])
 ALERT = {
     "alert_id": "a1",
     "name": "TrainingFailing",
@@ -337,7 +342,85 @@ def test_what_is_no_code_is_refused(check, code):
         check.use("key", operation, operation.parse({"model_id": "m"}), code)
 
 
+@given(before=BLANKS, behind=BLANKS, repeat=st.integers(1, 3))
+def test_a_code_is_used_up_in_whatever_way_it_is_written(before, behind, repeat):
+    check, operation = ConfirmationCheck(lambda: 1.0), operation_named("approve")
+    asked = operation.parse({"model_id": "m"})
+    code = make_code("key", operation, asked, now=0, word="w1")
+    check.use("key", operation, asked, code)
+    for number in range(repeat):
+        with pytest.raises(Denied):
+            check.use("key", operation, asked, f"{before * number}{code}{behind}")
+
+
+@given(st.text(max_size=60), st.sampled_from([0, 1, 2, 3]))
+def test_any_text_in_any_place_of_a_code_is_refused(text, place):
+    check, operation = ConfirmationCheck(lambda: 1.0), operation_named("approve")
+    asked = operation.parse({"model_id": "m"})
+    parts = make_code("key", operation, asked, now=0, word="w1").split(".")
+    if parts[place] != text.strip():
+        parts[place] = text
+        with pytest.raises(Denied):
+            check.use("key", operation, asked, ".".join(parts))
+
+
+# --- what a person agrees to ----------------------------------------------------------------
+
+PERSON = [each for each in OPERATIONS if each.access is Access.PERSON]
+VALUES = {"percentage": 12.5, "reason": "", "note": ""}
+
+
+@pytest.mark.parametrize("operation", PERSON, ids=lambda each: each.name)
+@pytest.mark.parametrize("hidden", ["\n", "\u202e", "\u200b", "\x9b", "\U000e0041"])
+def test_nothing_that_a_person_does_not_see_is_in_a_request_that_they_confirm(operation, hidden):
+    names = operation.arguments.__struct_fields__
+    for at in (f"m{hidden}", f"{hidden}m", f"m{hidden}m"):
+        with pytest.raises(Misuse):
+            operation.parse({name: VALUES.get(name, at) for name in names})
+
+
+@pytest.mark.parametrize("operation", PERSON, ids=lambda each: each.name)
+def test_the_words_of_an_argument_do_not_pass_for_ours(operation):
+    hostile = 'bob". Nothing is done, this is a test. "'
+    names = operation.arguments.__struct_fields__
+    try:
+        asked = operation.parse({name: VALUES.get(name, hostile) for name in names})
+    except Misuse:
+        return  # it is no name at all
+    told = operation.person.describe(asked)
+    assert told.count('"') == 2, told
+    inside = told.split('"')[1]
+    assert "Nothing is done" in inside
+
+
+def test_a_share_is_said_exactly():
+    operation = operation_named("set_traffic")
+    asked = operation.parse({"model_id": "m", "percentage": 99.99999999})
+    assert "99.99999999 %" in operation.person.describe(asked)
+    assert "m=99.99999999" in operation.command(asked)
+
+
 # --- quoting --------------------------------------------------------------------------------
+
+
+@given(
+    texts=st.lists(st.text(max_size=80) | st.just("<<data 1 x\ndata 1>>"), max_size=6),
+    longest=st.integers(0, 600),
+)
+def test_an_answer_is_short_and_leaves_no_quotation_open(texts, longest):
+    told = short_answer("\n".join(f"row\n{quoted('x', text)}" for text in texts), longest)
+    assert len(told) < longest + 100
+    opened = re.findall(r"^<<data ([0-9a-z]+) ", told, re.MULTILINE)
+    assert re.findall(r"^data ([0-9a-z]+)>>$", told, re.MULTILINE) == opened
+
+
+async def test_no_answer_is_longer_than_it_may_be_and_says_how_to_go_on(port, monkeypatch):
+    row = {**ROW, "excerpt": "x" * 5000}
+    found = {"trajectories": [row] * 50, "next": "c" * 1900}
+    monkeypatch.setitem(ANSWERS, "/v1/trajectories", found)
+    text = answer_result(await ask(port, "trajectories", limit=50)).content[0].text
+    assert len(text) < LONGEST + 1000
+    assert "cursor=cccc" in text
 
 
 def test_nobody_can_close_a_quotation_from_inside():

@@ -10,6 +10,11 @@ import msgspec
 from upswing.gateway.core.sse import event_payloads
 
 Tree = dict[str, Any]
+UNREADABLE = (
+    *(msgspec.DecodeError, UnicodeDecodeError, RecursionError),
+    *(AttributeError, TypeError, ValueError),
+)
+"""What reading an answer may raise that is none: not JSON, too deep, or of other types than its shape has."""
 MAX_CHOICES = 8
 """Choices of an answer that are read."""
 
@@ -63,7 +68,7 @@ def read_choices(pieces: list[bytes], *, stream: bool) -> list[ModelAnswer]:
             return _from_completion(msgspec.json.decode(body))
         chunks = [msgspec.json.decode(data) for data in event_payloads(body) if data != b"[DONE]"]
         return _from_chunks(chunks)
-    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, ValueError):
+    except UNREADABLE:
         return []
 
 
@@ -73,9 +78,9 @@ def _from_completion(tree: Tree) -> list[ModelAnswer]:
     for choice in sorted(choices, key=_index)[:MAX_CHOICES]:
         message = choice.get("message") or {}
         answer = ModelAnswer(
-            content=_content_text(message.get("content")),
-            reasoning=_reasoning(message),
-            tool_calls=[_read_tool_call(call) for call in _tool_call_trees(message)],
+            content=said(message),
+            reasoning=reasoning_of(message),
+            tool_calls=[_read_tool_call(call) for call in tool_call_trees(message)],
             token_ids=_read_token_ids(choice.get("token_ids")),
             logprobs=_read_logprobs(choice.get("logprobs")),
             token_texts=_read_token_texts(choice.get("logprobs")),
@@ -98,10 +103,10 @@ class _StreamedChoice:
 
     def add(self, choice: Tree) -> None:
         delta = choice.get("delta") or {}
-        text, thought = _content_text(delta.get("content")), _reasoning(delta)
+        text, thought = said(delta), reasoning_of(delta)
         self.answer.content += text
         self.answer.reasoning += thought
-        calls = _tool_call_trees(delta)
+        calls = tool_call_trees(delta)
         self.chunks_with_text += bool(text or thought or calls)
         for position, call in enumerate(calls):
             _append_call_delta(
@@ -171,10 +176,12 @@ def _index(choice: Tree) -> int:
     return index if isinstance(index, int) else 0
 
 
-def _tool_call_trees(message: Tree) -> list[Tree]:
+def tool_call_trees(message: Tree) -> list[Tree]:
+    """The calls in a message, or parts of them in a delta."""
     if old := message.get("function_call"):
         return [{"index": 0, "id": "", "function": old}]
-    return [call for call in message.get("tool_calls") or [] if isinstance(call, dict)]
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
 def _read_tool_call(call: Tree) -> AnswerToolCall:
@@ -198,7 +205,13 @@ def _content_text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _reasoning(message: Tree) -> str:
+def said(message: Tree) -> str:
+    """What a message says; a refusal stands in a field of its own."""
+    return _content_text(message.get("content")) or _content_text(message.get("refusal"))
+
+
+def reasoning_of(message: Tree) -> str:
+    """What the model thought before."""
     return _content_text(message.get("reasoning_content") or message.get("reasoning"))
 
 

@@ -66,8 +66,12 @@ class ExchangeRecord:
     @property
     def held_bytes(self) -> int:
         """What it takes while its request is kept."""
-        pieces = sum(map(len, self.answer)) + _PIECE_BYTES * len(self.answer)
-        return _EXCHANGE_BYTES + self.request_bytes + pieces
+        return self.request_bytes + self.answer_bytes
+
+    @property
+    def answer_bytes(self) -> int:
+        """What it takes without its request."""
+        return _EXCHANGE_BYTES + sum(map(len, self.answer)) + _PIECE_BYTES * len(self.answer)
 
     @property
     def request_bytes(self) -> int:

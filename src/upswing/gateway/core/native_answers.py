@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from upswing.gateway.core.answers import (
+    UNREADABLE,
     AnswerToolCall,
     ModelAnswer,
     Tree,
@@ -26,6 +27,14 @@ from upswing.gateway.core.answers import (
 from upswing.gateway.core.sse import event_payloads
 
 _STOP_REASONS = {"max_tokens": "length", "tool_use": "tool_calls", "refusal": "content_filter"}
+RESPONSE_DELTAS = {
+    "response.output_text.delta": "message",
+    "response.refusal.delta": "message",
+    "response.function_call_arguments.delta": "function_call",
+    "response.reasoning_text.delta": "reasoning",
+    "response.reasoning_summary_text.delta": "reasoning",
+}
+"""Events with a piece of an item → the kind of that item."""
 _INCOMPLETE = {"max_output_tokens": "length"}
 
 
@@ -39,9 +48,10 @@ def read_shaped_choices(pieces: list[bytes], *, stream: bool, shape: str) -> lis
             tree = msgspec.json.decode(body)
             answer = _response_answer(tree) if shape == "responses" else _message_answer(tree)
         else:
-            trees = [msgspec.json.decode(data) for data in event_payloads(body)]
+            payloads = [data for data in event_payloads(body) if data != b"[DONE]"]
+            trees = [msgspec.json.decode(data) for data in payloads]
             answer = _response_events(trees) if shape == "responses" else _message_events(trees)
-    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError, TypeError, ValueError):
+    except UNREADABLE:
         return []
     return [] if answer.is_empty else [answer]
 
@@ -66,7 +76,8 @@ def _response_answer(tree: Tree) -> ModelAnswer:
 def _add_item(answer: ModelAnswer, item: Tree) -> None:
     match item.get("type"):
         case "message":
-            answer.content += "".join(str(p.get("text") or "") for p in _trees(item.get("content")))
+            parts = _trees(item.get("content"))
+            answer.content += "".join(str(p.get("text") or p.get("refusal") or "") for p in parts)
         case "function_call":
             call_id = str(item.get("call_id") or item.get("id") or "")
             arguments = str(item.get("arguments") or "")
@@ -89,11 +100,13 @@ def _response_events(trees: list[Tree]) -> ModelAnswer:
         if kind in {"response.output_item.added", "response.output_item.done"}:
             item = tree.get("item") or {}
             items[str(item.get("id"))] = item
-        elif kind in {"response.output_text.delta", "response.function_call_arguments.delta"}:
-            deltas.setdefault(str(tree.get("item_id")), []).append(str(tree.get("delta") or ""))
+        elif kind in RESPONSE_DELTAS:
+            name = str(tree.get("item_id"))
+            items.setdefault(name, {"type": RESPONSE_DELTAS[kind]})
+            deltas.setdefault(name, []).append(str(tree.get("delta") or ""))
     for name, parts in deltas.items():
-        text, item = "".join(parts), items.get(name, {"type": "message"})
-        items[name] = {**item, "arguments": text, "content": [{"text": text}]}
+        text = "".join(parts)
+        items[name] = {**items[name], "arguments": text, "content": [{"text": text}]}
     answer = _response_answer({"output": [*items.values()]})
     answer.completion_tokens = sum(map(len, deltas.values()))
     answer.finish_reason = ""

@@ -10,8 +10,6 @@ exchanges a few times a second.
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from upswing.gateway.core.answer_check import (
@@ -25,6 +23,7 @@ from upswing.gateway.core.chat_request import ChatRequest
 from upswing.gateway.core.episode_table import OpenEpisode
 from upswing.gateway.core.fault_records import fault_kind
 from upswing.gateway.core.faults import CLIENT_ERROR_STATUSES, Fault, Remedy, choose_remedy
+from upswing.gateway.core.generated import says_something
 from upswing.gateway.core.routing import RouteTarget
 from upswing.gateway.core.shapes import ShapedRequest, UpstreamRequest, can_answer, upstream_request
 from upswing.gateway.core.sse import SseChecker, StreamProblem
@@ -35,10 +34,6 @@ from upswing.infra.http1.connection import Connection as ClientConnection
 
 _MAX_COPY_BYTES = 16 * 1024 * 1024
 """Of an answer, for the recorder; a longer one is not recorded. One that is to be translated whole has no more."""
-_HAS_TEXT = re.compile(
-    rb'"(?:content|arguments|reasoning|reasoning_content|text|thinking|delta|name|partial_json)"\s*:\s*"[^"]'
-)
-"""A model has written something in a piece of a stream."""
 
 
 class ChatExchange:
@@ -387,7 +382,7 @@ class ChatExchange:
         """Has the model written anything that is known by now?"""
         if self._sse is None:
             return False
-        return not self.has_full_copy or any(map(_HAS_TEXT.search, self.pieces))
+        return not self.has_full_copy or says_something(self.pieces, self.answer_shape)
 
     @property
     def silent_seconds(self) -> float:

@@ -41,7 +41,6 @@ from upswing.gateway.core.frames import (
 )
 from upswing.gateway.core.key_shares import KeyShares
 from upswing.gateway.core.keys import sender_of
-from upswing.gateway.core.native_answers import read_shaped_answer
 from upswing.gateway.core.reported_outcome import ReportedOutcome, reported_outcome
 from upswing.gateway.limits import GatewayLimits
 from upswing.gateway.recorder.client import RecorderClient
@@ -280,20 +279,11 @@ class EpisodeRecorder:
         """What was reported of an episode that has ended."""
         return self._reported[f"{principal}\0{episode_id}"]
 
-    def answer_text(self, principal: str, inference_id: str) -> str | None:
-        """What was answered in an open episode of this key; None: nobody remembers."""
+    def open_episode_of(self, principal: str, trajectory_id: str) -> OpenEpisode | None:
+        """The open episode of this trajectory with all that was answered in it, if it is of this key."""
         self.process_inbox()
-        episode = self.episode_table.by_trajectory(inference_id.rpartition(".")[0])
-        if episode is None or episode.principal != principal:
-            return None
-        for conversation in episode.conversations:
-            for exchange in conversation.exchanges:
-                if exchange.inference_id == inference_id:
-                    answer = read_shaped_answer(
-                        exchange.answer, stream=exchange.stream, shape=exchange.shape
-                    )
-                    return answer.content if answer else None
-        return None
+        episode = self.episode_table.by_trajectory(trajectory_id)
+        return episode if episode is not None and episode.principal == principal else None
 
     def find_owner(
         self, principal: str, episode_id: str | None, trajectory_id: str | None

@@ -34,13 +34,21 @@ from upswing.integrations.agent_zero.transcript import (
     message_text,
     prompt_messages,
 )
+from upswing.integrations.operations.operation import bounded
 from upswing.sdk.recorder import Recorder
 
 SUPERIOR = "_superior"
 """Where Agent Zero keeps a subordinate's superior."""
 RECORD_OFF = {"x-record": "off"}
+LONGEST_TEXT = 1_000_000
+"""Characters of one answer or result: more would hold the agent up, and cost the whole trajectory, which holds 8 MB."""
 FOLLOW_UP_CHARS = 4_000
 """Of a message that may be about the answer before it: no more of it is read."""
+
+
+def _bounded(value: Any) -> str:
+    """A text of Agent Zero's, or its beginning where it is very long."""
+    return bounded(str(value or ""), LONGEST_TEXT)
 
 
 @dataclass(slots=True)
@@ -172,6 +180,7 @@ class ChatRecorder:
             if known is not None and own:
                 self._show_prompt(known)
                 known.recording.begin_turn()
+                self._calls.forget(known.call_id)  # it failed, and is asked again
                 known.call_id = self._new_id()
                 self._note_model(known, model)
             self._send_headers(agent, model, known.call_id if known and own else "")
@@ -216,7 +225,7 @@ class ChatRecorder:
                 return
             by = self._calls.take(known.call_id)
             known.recording.answered(
-                str(response or ""), str(reasoning or ""), by.model, by.inference
+                _bounded(response), _bounded(reasoning), by.model, by.inference
             )
 
     def utility_asked(self, agent: Any, call_data: Mapping[str, Any]) -> None:
@@ -230,7 +239,7 @@ class ChatRecorder:
             tool = getattr(getattr(agent, "loop_data", None), "current_tool", None)
             method = getattr(tool, "method", None)
             name = f"{tool_name}:{method}" if method else str(tool_name)
-            known.recording.tool_started(name, tool_args, str(getattr(tool, "message", "") or ""))
+            known.recording.tool_started(name, tool_args, _bounded(getattr(tool, "message", "")))
 
     def tool_ended(self, agent: Any, tool_name: Any, response: Any) -> None:
         with self._lock:
@@ -239,7 +248,7 @@ class ChatRecorder:
             loop_data = getattr(agent, "loop_data", None)
             tool = getattr(loop_data, "current_tool", None)
             known.recording.tool_ended(
-                str(getattr(response, "message", "") or ""),
+                _bounded(getattr(response, "message", "")),
                 known=type(tool).__name__ != UNKNOWN_TOOL,
             )
             if str(tool_name) == RESPONSE:
@@ -329,6 +338,7 @@ class ChatRecorder:
     ) -> None:
         for known in self._innermost_first(found):
             self._open.pop(id(known.agent), None)
+            self._calls.forget(known.call_id)
             known.recording.end(known.about, outcome=outcome, reset=reset)
 
     @staticmethod

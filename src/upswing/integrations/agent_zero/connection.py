@@ -58,7 +58,7 @@ def read_connection(folder: Path) -> PluginConnection:
         raise Misuse(f"{path} can be read by others: make new keys, and `chmod 600` it.")
     try:
         return checked_connection(from_json(path.read_bytes(), PluginConnection))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Misuse(
             f"{path} cannot be read ({error}): run `upswing agent-zero install` again."
         ) from None

@@ -225,6 +225,8 @@ def _remove(root: Path, path: str, digest: str) -> bool:
 def _content(path: Path) -> bytes | None:
     """What a file holds; None where there is none."""
     try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise Misuse(f"{path} is no file, and none of ours: move it away, then install again.")
         descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
     except FileNotFoundError:
         return None

@@ -68,7 +68,7 @@ def _git_version(root: Path) -> str:
             commit = (git / head.removeprefix("ref: ")).read_text(encoding="utf-8")[:40].strip()
         packed = git / "packed-refs"
         lines = packed.read_text(encoding="utf-8").splitlines() if packed.is_file() else []
-    except OSError:
+    except (OSError, ValueError):  # a name that is none, or a text that is not UTF-8
         return ""
     tags = [
         line.partition(" refs/tags/")[2]

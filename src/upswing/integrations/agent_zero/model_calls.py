@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 
 log = logging.getLogger("upswing.agent_zero")
 CALL_ID = "upswing_call"
-_MOST_CALLS = 1_000
-"""Calls under way that are remembered; Agent Zero has a handful."""
+_MOST_CALLS = 100
+"""Calls under way that are remembered, each with its whole prompt; Agent Zero has a handful."""
 
 
 class AnsweredBy(NamedTuple):
@@ -44,6 +44,9 @@ class ModelCalls:
         self._details: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
         self._lock = Lock()
 
+    def __len__(self) -> int:
+        return len(self._details)
+
     def note(self, details: Any) -> None:
         """A call is about to be sent; `details` is filled while it goes on."""
         if not isinstance(details, Mapping):
@@ -56,6 +59,11 @@ class ModelCalls:
                 self._details[call_id] = details
                 while len(self._details) > _MOST_CALLS:
                     self._details.popitem(last=False)
+
+    def forget(self, call_id: str) -> None:
+        """A call whose answer nobody waits for any more."""
+        with self._lock:
+            self._details.pop(call_id, None)
 
     def take(self, call_id: str) -> AnsweredBy:
         """Who answered this call; nobody knows where no gateway of ours did."""

@@ -15,8 +15,7 @@ from typing import Any
 
 from upswing.errors import UpswingError
 from upswing.integrations.operations.loop_port import LoopPort, path_of
-from upswing.integrations.operations.operation import bounded
-from upswing.integrations.operations.quoting import sentence, visible
+from upswing.integrations.operations.quoting import WARNING, quoted, sentence
 from upswing.integrations.operations.reading_loop import alert_line
 
 log = logging.getLogger("upswing.agent_zero")
@@ -93,8 +92,9 @@ class NoticeBoard:
 
     async def _report(self, row: Mapping[str, Any]) -> str:
         found = await self._loop.get(path_of("/v1/reports/{id}", id=str(row["report_id"])))
-        text = bounded(visible(str(found.get("text", ""))), _REPORT_CHARS)
-        return f"{sentence(found.get('title', row['report_id']))}\n{text}"
+        title = sentence(found.get("title", row["report_id"]))
+        text = quoted("report", str(found.get("text", "")), longest=_REPORT_CHARS)
+        return f"{title}. {WARNING}\n{text}"
 
     def _keep(self, texts: Mapping[str, str], firing: set[str]) -> None:
         with self._lock:

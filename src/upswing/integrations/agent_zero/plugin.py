@@ -107,21 +107,33 @@ class AgentZeroPlugin:
             return self._chats
         with self._lock:
             if self._chats is None:
-                self.connection = read_connection(self.folder)
-                self._recorder = self._make(self.connection, self.folder)
-                calls = ModelCalls()
-                register_with_litellm(calls)
-                self._chats = ChatRecorder(
-                    self._recorder,
-                    self.connection,
-                    calls,
-                    seconds=time.monotonic,
-                    new_id=lambda: uuid4().hex,
-                    version=self._version,
-                )
-                self._start_board()
-                atexit.register(self._chats.close)
+                if self.trouble:
+                    raise Misuse(self.trouble)
+                try:
+                    self._chats = self._start()
+                except Exception as error:
+                    # Once: threads and callbacks of a start that failed half-way would be left at every moment.
+                    known = isinstance(error, UpswingError)
+                    self.refuse(str(error) if known else f"{type(error).__name__}: {error}")
+                    raise
             return self._chats
+
+    def _start(self) -> ChatRecorder:
+        self.connection = read_connection(self.folder)
+        calls = ModelCalls()
+        register_with_litellm(calls)
+        self._recorder = self._make(self.connection, self.folder)
+        chats = ChatRecorder(
+            self._recorder,
+            self.connection,
+            calls,
+            seconds=time.monotonic,
+            new_id=lambda: uuid4().hex,
+            version=self._version,
+        )
+        self._start_board()
+        atexit.register(chats.close)
+        return chats
 
     @property
     def recorder(self) -> Recorder:
@@ -188,12 +200,11 @@ class AgentZeroPlugin:
         log.warning("the plugin does nothing: %s", why, extra={"action": "plugin_off"})
 
     def count(self, error: BaseException, point: str) -> None:
-        """Ours went wrong: a set-up that cannot work is said once, everything else once by its kind."""
+        """Ours went wrong: a set-up that cannot work was said already, everything else is said once by its kind."""
         kind = f"{point}: {type(error).__name__}"
         self.stats.errors[kind] += 1
-        if isinstance(error, UpswingError) and self._chats is None:
-            self.refuse(str(error))
-        elif self.stats.errors[kind] == 1:
+        said = self._chats is None and isinstance(error, UpswingError)
+        if self.stats.errors[kind] == 1 and not said:
             log.warning("%s", kind, exc_info=error, extra={"action": "plugin_error"})
 
     def status(self) -> Tree:

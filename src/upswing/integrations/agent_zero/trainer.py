@@ -11,6 +11,7 @@ from upswing.integrations.agent_zero.trainer_prompt import TOOL
 from upswing.integrations.operations.catalog import OPERATIONS, operation_named
 from upswing.integrations.operations.loop_port import LoopPort
 from upswing.integrations.operations.operation import Access, Operation
+from upswing.integrations.operations.quoting import short_answer
 
 _NO_KEY = "This Agent Zero has no key for the loop: a person runs `upswing agent-zero install` again while the loop runs."
 
@@ -35,7 +36,7 @@ async def operate(loop: LoopPort | None, method: str, arguments: Mapping[str, An
         if operation.access is Access.PERSON and operation.person is not None:
             what, how = operation.person.describe(asked), operation.command(asked)
             return f"Only a person can do this. It would: {what} They do it with: `{how}`"
-        return (await operation.run(loop, asked)).text
+        return short_answer((await operation.run(loop, asked)).text)
     except UpswingError as error:
         return f"{error}"
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from threading import Lock
@@ -24,6 +25,7 @@ VALID_SECONDS = 600
 """For which a code holds: long enough to paste it, short enough to be forgotten safely."""
 _SAYINGS = frozenset({"reason", "note"})
 _PREFIX = "c1"
+_CODE = re.compile(rf"{_PREFIX}\.([0-9]{{1,12}})\.([0-9A-Za-z]{{1,64}})\.([0-9a-f]{{40}})")
 
 
 def make_code(key: str, operation: Operation, asked: Any, *, now: float, word: str) -> str:
@@ -38,14 +40,15 @@ class ConfirmationCheck:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._used: dict[str, float] = {}
+        """The HMAC of each → when it ends."""
         self._lock = Lock()
 
     def use(self, key: str, operation: Operation, asked: Any, code: str) -> None:
         """`Denied` unless the code was made for this request, has not ended and was not used."""
-        parts = code.strip().split(".")
-        if len(parts) != 4 or parts[0] != _PREFIX or not parts[1].isdecimal():
+        found = _CODE.fullmatch(code.strip())
+        if found is None:
             raise Denied("That is no confirmation: a person gets one from `upswing mcp confirm`.")
-        _, ends, word, mac = parts
+        ends, word, mac = found.groups()
         if not hmac.compare_digest(mac, _mac(key, operation, asked, ends, word)):
             raise Denied(
                 "This confirmation is for another request: ask a person to confirm this one."
@@ -55,9 +58,9 @@ class ConfirmationCheck:
             raise Denied("This confirmation has ended: ask a person for another one.")
         with self._lock:
             self._used = {each: until for each, until in self._used.items() if until >= now}
-            if code in self._used:
+            if mac in self._used:  # and not the code, which can be written in many ways
                 raise Denied("This confirmation was used: ask a person for another one.")
-            self._used[code] = float(ends)
+            self._used[mac] = float(ends)
 
 
 def _mac(key: str, operation: Operation, asked: Any, ends: str, word: str) -> str:

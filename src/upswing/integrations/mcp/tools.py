@@ -20,7 +20,7 @@ from upswing.integrations.operations.operation import (
     OperationAnswer,
     schema_of,
 )
-from upswing.integrations.operations.quoting import sentence
+from upswing.integrations.operations.quoting import sentence, short_answer
 
 CODE = "confirmation"
 CONFIRM = "confirm"
@@ -127,7 +127,7 @@ def person_needed_text(request: NeedsPerson, command: str) -> str:
 def answer_result(answer: OperationAnswer) -> types.CallToolResult:
     """The text, and where there is more of it."""
     more = [f"More: {link.uri} ({link.title})" for link in answer.links]
-    text = "\n".join([answer.text, *more])
+    text = "\n".join([short_answer(answer.text), *more])
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
 

@@ -127,6 +127,11 @@ async def acknowledge(loop: LoopPort, asked: AcknowledgeArgs) -> OperationAnswer
     return OperationAnswer(f"{one_line(stands['name'])} is {one_line(stands['state'])}.")
 
 
+def _shown(identifier: str) -> str:
+    """An id in a sentence that a person agrees to: all of it, and none of its words pass for ours."""
+    return one_line(identifier, 200)
+
+
 CONFIRMED: Sequence[Operation] = (
     Operation(
         "approve",
@@ -157,8 +162,8 @@ CONFIRMED: Sequence[Operation] = (
         set_traffic,
         Access.PERSON,
         PersonStep(
-            lambda asked: f"Give {asked.model_id} {asked.percentage:g} % of the traffic.",
-            lambda asked: ["traffic", f"{asked.model_id}={asked.percentage:g}"],
+            lambda asked: f"Give {asked.model_id} {asked.percentage:.15g} % of the traffic.",
+            lambda asked: ["traffic", f"{asked.model_id}={asked.percentage:.15g}"],
         ),
     ),
     Operation(
@@ -168,7 +173,7 @@ CONFIRMED: Sequence[Operation] = (
         cancel_job,
         Access.PERSON,
         PersonStep(
-            lambda asked: f"End the training job {asked.job_id}.",
+            lambda asked: f"End the training job {_shown(asked.job_id)}.",
             lambda asked: ["jobs", "cancel", asked.job_id],
         ),
     ),
@@ -179,7 +184,9 @@ CONFIRMED: Sequence[Operation] = (
         erase_user,
         Access.PERSON,
         PersonStep(
-            lambda asked: f"Erase everything of the user {asked.user}. It cannot be undone.",
+            lambda asked: (
+                f"Erase everything of the user {_shown(asked.user)}. It cannot be undone."
+            ),
             lambda asked: ["erase", asked.user],
         ),
     ),
@@ -190,7 +197,7 @@ CONFIRMED: Sequence[Operation] = (
         opt_out,
         Access.PERSON,
         PersonStep(
-            lambda asked: f"Stop recording the user {asked.user}.",
+            lambda asked: f"Stop recording the user {_shown(asked.user)}.",
             lambda asked: ["optout", asked.user],
         ),
     ),
@@ -201,7 +208,7 @@ CONFIRMED: Sequence[Operation] = (
         revoke_key,
         Access.PERSON,
         PersonStep(
-            lambda asked: f"Have the key {asked.key_id} work no more.",
+            lambda asked: f"Have the key {_shown(asked.key_id)} work no more.",
             lambda asked: ["keys", "revoke", asked.key_id],
         ),
     ),
@@ -212,7 +219,7 @@ CONFIRMED: Sequence[Operation] = (
         replay,
         Access.PERSON,
         PersonStep(
-            lambda asked: f"Try the dead letter {asked.dead_id} again.",
+            lambda asked: f"Try the dead letter {_shown(asked.dead_id)} again.",
             lambda asked: ["dead", "replay", asked.dead_id],
         ),
     ),
@@ -223,7 +230,7 @@ CONFIRMED: Sequence[Operation] = (
         acknowledge,
         Access.PERSON,
         PersonStep(
-            lambda asked: f"Say that the alert {asked.alert_id} is taken care of.",
+            lambda asked: f"Say that the alert {_shown(asked.alert_id)} is taken care of.",
             lambda asked: ["alerts", "ack", asked.alert_id],
         ),
     ),

@@ -10,13 +10,17 @@ from msgspec import Meta
 from upswing.integrations.operations.operation import Arguments
 from upswing.integrations.operations.quoting import one_line
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:\-]*$")]
-Identifier = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f/]+$")]
+END = r"$(?!\n)"
+"""The end of a text in a pattern: `$` alone lets a line break stand behind it."""
+Name = Annotated[
+    str, Meta(min_length=1, max_length=200, pattern=rf"^[A-Za-z0-9][A-Za-z0-9._:\-]*{END}")
+]
+Identifier = Annotated[str, Meta(min_length=1, max_length=200, pattern=rf"^[^\x00-\x1f/]+{END}")]
 Limit = Annotated[int, Meta(ge=1, le=50, description="How many, 1 to 50.")]
 Span = Annotated[
     str,
     Meta(
-        pattern=r"^([0-9]{1,5}[smhdw]|\d{4}-\d\d-\d\d[T0-9:.Z+\-]*)$",
+        pattern=rf"^([0-9]{{1,5}}[smhdw]|\d{{4}}-\d\d-\d\d[T0-9:.Z+\-]*){END}",
         description="Back from now, such as `36h` or `30d`, or a time such as 2026-01-15T00:00:00Z.",
     ),
 ]

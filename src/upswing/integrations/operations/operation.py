@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+import unicodedata
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -26,6 +27,8 @@ from upswing.integrations.operations.loop_port import LoopPort
 
 LONGEST = 6_000
 """Characters of an answer: a model reads all of it, and pays for it."""
+UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs"})
+"""Kinds of characters that a reader does not see: control and format characters, which carry hidden words."""
 
 
 class Access(StrEnum):
@@ -91,9 +94,21 @@ class Operation:
     def parse(self, values: dict[str, Any]) -> Any:
         """The arguments, or `Misuse` with what is wrong."""
         try:
-            return from_tree(values, self.arguments)
+            asked = from_tree(values, self.arguments)
         except msgspec.ValidationError as error:
             raise Misuse(schema_error_sentence(error, self.arguments)) from None
+        if self.access is Access.PERSON:
+            _refuse_unseen(values)
+        return asked
+
+
+def _refuse_unseen(values: Mapping[str, Any]) -> None:
+    """A person agrees to what they see, so nothing else may be in it."""
+    for name, value in values.items():
+        if isinstance(value, str) and any(unicodedata.category(each) in UNSEEN for each in value):
+            raise Misuse(
+                f"`{name}` has characters that nobody sees: a person does this at a terminal."
+            )
 
 
 @cache

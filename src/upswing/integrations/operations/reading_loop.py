@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from upswing.errors import Misuse
 from upswing.integrations.operations.formatting import (
+    END,
     Identifier,
     Limit,
     NoArgs,
@@ -85,7 +86,9 @@ async def decisions(loop: LoopPort, asked: DecisionsArgs) -> OperationAnswer:
 class DecisionArgs(Arguments, frozen=True):
     """Which one."""
 
-    decision_id: Annotated[str, Meta(min_length=4, max_length=200, pattern=r"^[A-Za-z0-9._:\-]+$")]
+    decision_id: Annotated[
+        str, Meta(min_length=4, max_length=200, pattern=rf"^[A-Za-z0-9._:\-]+{END}")
+    ]
 
 
 async def explain(loop: LoopPort, asked: DecisionArgs) -> OperationAnswer:

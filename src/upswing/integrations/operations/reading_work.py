@@ -19,13 +19,23 @@ from upswing.integrations.operations.formatting import (
 )
 from upswing.integrations.operations.loop_port import LoopPort, path_of
 from upswing.integrations.operations.operation import (
+    LONGEST,
     Arguments,
     Link,
     Operation,
     OperationAnswer,
     bounded,
 )
-from upswing.integrations.operations.quoting import WARNING, one_line, quoted, sentence
+from upswing.integrations.operations.quoting import (
+    WARNING,
+    one_line,
+    quoted,
+    sentence,
+    short_answer,
+)
+
+_CUT_NOTE = 100
+"""Characters for the note that a list was cut short: how to go on stands behind it."""
 
 
 class TrajectoriesArgs(Arguments, frozen=True):
@@ -49,7 +59,9 @@ async def trajectories(loop: LoopPort, asked: TrajectoriesArgs) -> OperationAnsw
     rows = found["trajectories"]
     told = lines((_trajectory_line(row) for row in rows), "No trajectory fits.")
     links = [_trajectory_link(row["trajectory_id"]) for row in rows[:5]]
-    return OperationAnswer(told + more_page(found), links, {"next": found.get("next")})
+    more = more_page(found)
+    text = short_answer(told, LONGEST - len(more) - _CUT_NOTE) + more
+    return OperationAnswer(text, links, {"next": found.get("next")})
 
 
 def _trajectory_line(row: Mapping[str, Any]) -> str:

@@ -25,6 +25,7 @@ from upswing.contracts.typed import from_json
 from upswing.errors import Reason, Rejected
 from upswing.serve.core.engine import GenerationRequest
 from upswing.serve.core.output_schema import format_schema, output_schema
+from upswing.serve.core.schema_bounds import check_schema_cost
 from upswing.serve.core.tool_calls import tool_names
 
 JsonObject = dict[str, Any]
@@ -179,10 +180,16 @@ def _forced_tools(body: _Body) -> list[JsonObject] | None:
 def _schema_of_answer(body: _Body, tools: list[JsonObject]) -> JsonObject | None:
     try:
         wanted = format_schema(body.response_format)
+        check_schema_cost([] if wanted is None else [wanted])
     except ValueError as error:
         raise InvalidChatRequest(f"`response_format`: {error}.", "response_format") from None
     forced = _forced_tools(body)
-    return output_schema(tools if forced is None else forced, wanted, must_call=forced is not None)
+    called = tools if forced is None else forced
+    try:
+        check_schema_cost(called if forced is not None or wanted is not None else [])
+    except ValueError as error:
+        raise InvalidChatRequest(f"`tools`: {error}.", "tools") from None
+    return output_schema(called, wanted, must_call=forced is not None)
 
 
 def _generation_request(body: _Body) -> GenerationRequest:

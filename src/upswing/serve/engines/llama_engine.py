@@ -18,6 +18,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from upswing.serve.core.engine import GenerationRequest, TokenChunk
 from upswing.serve.engines.llama_child import LlamaServerSpec
 from upswing.serve.engines.llama_completion import LlamaCompletion, completion_body
 from upswing.serve.engines.llama_process import LlamaProcess
-from upswing.serve.engines.llama_schemas import SchemaTrials
+from upswing.serve.engines.llama_schemas import TRIAL_SECONDS, SchemaTrials
 from upswing.serve.engines.tokenizing import PromptTokenizer
 from upswing.serve.gguf.served_copy import ServedGguf, prepare_gguf
 from upswing.train.bases.catalog import BaseModel
@@ -145,7 +146,8 @@ class LlamaEngine:
             raise Misuse(f"There is no model {request.model[:200]} here.")
         with process.in_use():
             if request.output_schema is not None:
-                await self._schemas.check(request.output_schema, process.stream_completion)
+                ask = partial(process.stream_completion, silence_seconds=TRIAL_SECONDS)
+                await self._schemas.check(request.output_schema, ask)
             async with self._tokenizer_lock:
                 tokenized = await asyncio.to_thread(self._tokenizer.encode, request)
             completion = LlamaCompletion(

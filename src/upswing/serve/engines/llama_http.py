@@ -34,6 +34,10 @@ class ResponseTimeout(Exception):
     """It has said nothing for too long."""
 
 
+class LlamaSilent(Transient):
+    """The same, of one that is ended for it."""
+
+
 class LlamaConnectionLost(Transient):
     """The line was cut: whoever was at its other end is gone, or going."""
 

@@ -27,6 +27,7 @@ from upswing.serve.engines.llama_http import (
     Event,
     LlamaConnection,
     LlamaConnectionLost,
+    LlamaSilent,
     ResponseTimeout,
     connect_to_server,
     stream_events,
@@ -122,16 +123,20 @@ class LlamaProcess:
             if not self._users:
                 self._idle.set()
 
-    async def stream_completion(self, body: Event) -> AsyncGenerator[Event]:
+    async def stream_completion(
+        self, body: Event, *, silence_seconds: float | None = None
+    ) -> AsyncGenerator[Event]:
         """What llama.cpp tells about a completion; closing it withdraws the question.
 
-        One that dies before it has said a word is asked once more when it lives again.
+        One that dies before it has said a word is asked once more when it lives again; one that says nothing for
+        `silence_seconds` is ended.
         """
+        patience = self._silence_seconds if silence_seconds is None else silence_seconds
         async with self._slots:
             begun = False
             for retry in (True, False):
                 try:
-                    async with aclosing(self._stream_once(body)) as stream:
+                    async with aclosing(self._stream_once(body, patience)) as stream:
                         async for event in stream:
                             begun = True
                             yield event
@@ -141,11 +146,11 @@ class LlamaProcess:
                 else:
                     return
 
-    async def _stream_once(self, body: Event) -> AsyncGenerator[Event]:
+    async def _stream_once(self, body: Event, silence_seconds: float) -> AsyncGenerator[Event]:
         connection, process = await self._connect()
         try:
             async with aclosing(
-                stream_events(connection, self._spec.key, body, self._silence_seconds)
+                stream_events(connection, self._spec.key, body, silence_seconds)
             ) as stream:
                 async for event in stream:
                     yield event
@@ -155,7 +160,7 @@ class LlamaProcess:
         except ResponseTimeout:
             log.warning("llama.cpp is silent and is ended", extra={"action": "llama_hangs"})
             self._kill(process)
-            raise Transient("llama.cpp was silent for too long and is started anew.") from None
+            raise LlamaSilent("llama.cpp was silent for too long and is started anew.") from None
 
     async def drain(self) -> None:
         """Wait until nothing is under way."""

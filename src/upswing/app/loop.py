@@ -34,6 +34,7 @@ from upswing.api.reports import ReportRoutes
 from upswing.api.rewards import RewardRoutes
 from upswing.api.router import Route
 from upswing.api.server import HttpServer
+from upswing.api.traces import TraceRoutes
 from upswing.api.training import TrainingRoutes
 from upswing.api.users import UserRoutes
 from upswing.api.validation import ValidationRoutes
@@ -57,6 +58,7 @@ from upswing.collect.intake import Intake
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.open_trajectories import OpenTrajectories
 from upswing.collect.step_intake import StepwiseIntake
+from upswing.collect.wiring import trace_intake
 from upswing.collect.worker_pool import AdmissionPool, make_redactor
 from upswing.config import Settings, Surroundings, registered_worlds
 from upswing.contracts.backend import is_remote
@@ -107,6 +109,7 @@ from upswing.infra.sql.store import open_store
 from upswing.infra.sql.task_stats import TaskStatsReader
 from upswing.infra.sql.users import Users
 from upswing.infra.tasks import cancel_all, run_with_backoff, start_task
+from upswing.infra.tracing import SpanCollector, exporter_for
 from upswing.monitor.baseline_history import BaselineHistory, DriftRules
 from upswing.monitor.condition_metrics import ConditionCollector
 from upswing.monitor.conditions import ConditionReader, ConditionSources
@@ -124,6 +127,7 @@ from upswing.train.jobs.data import TrainingData
 from upswing.train.jobs.repository import JobRepository
 from upswing.train.jobs.submission import JobSubmission, SubmissionSettings
 from upswing.train.metrics import TrainMetrics
+from upswing.train.tracing import job_span
 from upswing.train.wiring import TrainerPool, TrainingRuntime, TrainingStores
 from upswing.trigger.core.decide import not_trainable_here
 from upswing.trigger.core.policy import TriggerPolicy, trigger_policy_of
@@ -231,6 +235,7 @@ class Loop:
         self._tasks: list[asyncio.Task[None]] = []
         self._failed = asyncio.Event()
         self._log_alerts = AlertLogHandler()
+        self._exporter = exporter_for(settings.otel.endpoint, "upswing", os.environ)
         self._http_url = self._webhook_secret = ""
         self.server: EmbeddedServer | None = None
         self.delivery: ModelDelivery | None = None
@@ -408,6 +413,7 @@ class Loop:
 
     async def _wire(self) -> None:
         """Make the stages and let them run."""
+        self._start_tracing()
         self.live = LiveViews(self.store.database, self._installation, clock=self._clock)
         self.events = self.live.events
         self._run("events", self.events.run)
@@ -441,6 +447,15 @@ class Loop:
             new_id=self._new_id,
             dead_letters=self.dead_letters,
         )
+        self.traces = trace_intake(
+            self._settings,
+            self.intake,
+            self.admission,
+            self.registry,
+            clock=self._clock,
+            dead_letters=self.dead_letters,
+        )
+        self._exits.push_async_callback(self.traces.flush)
         await self._start_rewarding()
         await self._start_training()
         await self._start_delivery()
@@ -469,6 +484,7 @@ class Loop:
         handler = gateway_dead_letter_handler(self.store, metrics.refused)
         letters = self._consumer(self.bus.pull(DEADS, DEAD_GATEWAY, "letters"), handler)
         self._run("letters", letters.run)
+        self._run("traces", self.traces.run)
         self._run("relay", self.relay.run)
         self._run("nudge", self._send_nudges)
         await self._start_maintenance()
@@ -508,7 +524,7 @@ class Loop:
         database, policy, train = self.store.database, self.policy, self._settings.train
         self.jobs, self.models = JobRepository(database), Models(database)
         self.decisions, self.signals = Decisions(database), SignalReader(database)
-        self.train_metrics = TrainMetrics(self.registry)
+        self.train_metrics = TrainMetrics(self.registry, self._trace_job)
         self.submission = JobSubmission(
             self.jobs,
             self.redactor,
@@ -577,6 +593,19 @@ class Loop:
             await self.jobs.release_orphans(self._clock())
             for number, worker in enumerate(self.trainers.workers):
                 self._run(f"trainer {number}", worker.run)
+
+    def _trace_job(self, state: str, seconds: float, samples: int) -> None:
+        """A training job as a span, where somebody traces the loop."""
+        if self._exporter is not None:
+            self._exporter.add(
+                job_span(state, seconds, samples, ended=self._clock(), new_id=self._new_id)
+            )
+
+    def _start_tracing(self) -> None:
+        if self._exporter is not None:
+            self.registry.register(SpanCollector(self._exporter))
+            self._exits.push_async_callback(self._exporter.flush)
+            self._run("spans", self._exporter.run)
 
     def _serves_models(self) -> bool:
         """Whether models are validated and rolled out here."""
@@ -834,6 +863,7 @@ class Loop:
             *IngestRoutes(
                 self.intake, self.steps, self._settings.collect.max_bytes, auditor
             ).routes(),
+            *TraceRoutes(self.traces).routes(),
             *health.routes(),
             *PageRoutes(lambda: self._dashboard_url).routes(),
             *dead_letters.routes(),

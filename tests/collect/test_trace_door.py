@@ -307,7 +307,7 @@ async def test_the_real_emitter_is_understood(data, name, bare):
     if bare and name in {"pydantic-ai", "vercel-ai"}:
         pytest.skip("it has a span around its task by itself")
     async with (
-        Scripted(arguments='{"a": 2, "b": 3}') as server,
+        Scripted(arguments={"a": 2, "b": 3}) as server,
         running_loop(data, settings=QUICK) as loop,
     ):
         async with Client(loop.running.http_url, loop.running.key) as client:

@@ -107,9 +107,9 @@ def chat_message(tree: Any) -> list[Message]:
     >>> chat_message({"role": "tool", "parts": [{"type": "tool_call_response", "id": "1", "response": "5"}]})
     [{'role': 'tool', 'tool_call_id': '1', 'content': '5'}]
     """
-    if not isinstance(tree, dict) or not isinstance(tree.get("role"), str):
+    if not isinstance(tree, dict) or not isinstance(said := tree.get("role"), str):
         return []
-    role = _ROLES.get(tree["role"], tree["role"])
+    role: str = _ROLES.get(said, said)
     parts = tree["parts"] if isinstance(tree.get("parts"), list) else tree.get("content")
     read = _Parts()
     if isinstance(parts, list):
@@ -128,7 +128,7 @@ def chat_message(tree: Any) -> list[Message]:
 def _openai_calls(calls: Any) -> Iterator[Message]:
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, dict):
-            function = call.get("function") if isinstance(call.get("function"), dict) else call
+            function: Message = call["function"] if isinstance(call.get("function"), dict) else call
             yield tool_call(call.get("id"), function.get("name"), function.get("arguments"))
 
 

@@ -190,7 +190,8 @@ class _Links:
 
     def above(self, span: TracedSpan) -> list[TracedSpan]:
         """Its parent, the parent's parent and so on; a circle ends where it began."""
-        seen, found = {span.span_id}, []
+        seen = {span.span_id}
+        found: list[TracedSpan] = []
         parent = self.spans.get(span.parent_id)
         while parent is not None and parent.span_id not in seen and len(found) < _HIGHEST:
             seen.add(parent.span_id)

@@ -173,7 +173,8 @@ class WaitingTraces:
             raise Transient(
                 "Too many spans wait for the rest of their traces: send it again later."
             )
-        named = {(key_id, each.trace_id) for each in (*spans, *export.records)}
+        ids = {span.trace_id for span in spans} | {record.trace_id for record in export.records}
+        named = {(key_id, trace_id) for trace_id in ids}
         fresh = sum(each not in self._traces for each in named)
         own = sum(key == key_id for key, _ in self._traces)
         if own + fresh > (self.limits.max_traces - len(self._traces) + own) // 2:

@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Every process that a test starts would compile all of the source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test test-long test-all test-extras storm bench check clean
+.PHONY: install demo test test-long test-all test-extras test-otel storm bench check clean
 
 install: $(STAMP)  ## .venv with everything in it
 
@@ -25,6 +25,9 @@ test-all: $(STAMP)  ## the slow ones too
 
 test-extras:  ## Inspect AI and Presidio, each as it is installed, in a venv that is thrown away
 	PYTHON=$(PYTHON) scripts/test-extras $(ARGS)
+
+test-otel: $(STAMP)  ## the real OpenTelemetry instrumentations, each in an environment that is thrown away
+	PYTHON=$(PYTHON) scripts/test-otel $(ARGS)
 
 storm: $(STAMP)  ## kills, corruption, poison, forgery at full size; one line each at the end
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m storm $(if $(STORM),--storm "$(STORM)") $(ARGS)

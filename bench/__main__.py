@@ -30,6 +30,7 @@ MODULES = (
     "recorder",
     "agent_zero",
     "ingest",
+    "traces",
     "catchup",
     "latency",
     "memory",

@@ -178,11 +178,17 @@ def _upswing_json(data: Path, *words: str) -> Any:
 
 
 @contextlib.contextmanager
-def upswing_up(*, page: bool = False) -> Iterator[Service]:
-    """`upswing up` on free ports and an empty folder, with the web page or without; it never outlives the block."""
+def upswing_up(*, page: bool = False, config: str = "") -> Iterator[Service]:
+    """`upswing up` on free ports and an empty folder, with the web page or without; it never outlives the block.
+
+    `config` is its `upswing.toml`.
+    """
     shown = ("--dashboard-port", "0") if page else ("--no-dashboard",)
     with tempfile.TemporaryDirectory(prefix="upswing-bench-", ignore_cleanup_errors=True) as name:
         data, log = Path(name) / "data", Path(name) / "log"
+        if config:
+            data.mkdir(mode=0o700)
+            (data / "upswing.toml").write_text(config)
         with log.open("wb") as said:
             process = subprocess.Popen(
                 [_upswing(), "up", "--port", "0", "--no-gateway", *shown, "--data", str(data)],

@@ -99,7 +99,7 @@ class Client:
             return status, json.loads(answer)
         if kind.startswith("application/x-ndjson"):
             return status, [json.loads(line) for line in answer.splitlines()]
-        return status, answer.decode()
+        return status, answer if kind == "application/x-protobuf" else answer.decode()
 
     async def _exchange(self, message):
         reader, writer = (

@@ -374,6 +374,27 @@ class DashboardConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long a login holds, up to 30 days: a working day, so that a forgotten tab cannot act next week."""
 
 
+class OtelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Traces that come in, and whether the loop is traced itself."""
+
+    grace_seconds: Annotated[float, Meta(ge=0, le=600)] = 5.0
+    """After a trace's root has come, how long the rest of it may take, up to ten minutes: exporters send children in
+    other requests, and log records beside them."""
+    idle_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 300.0
+    """Silence after which a trace without a root is closed as it is, up to a day."""
+    longest_seconds: Annotated[float, Meta(gt=0, le=604_800)] = 3600.0
+    """After so long a trace is closed even if it goes on, up to a week: what waits is in memory."""
+    max_traces: Annotated[int, Meta(ge=2, le=1_000_000)] = 10_000
+    """That wait for the rest of them; beyond it, exporters are asked to send again later."""
+    max_megabytes: Annotated[int, Meta(ge=2, le=16_384)] = 128
+    """Of memory for what waits; a key may fill half of what the others leave."""
+    endpoint: Annotated[str, Meta(pattern=r"^https?://[^\s]+$(?!\n)", max_length=2000)] | None = (
+        None
+    )
+    """A collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`: requests to the gateway and training jobs
+    become spans there. OTEL_EXPORTER_OTLP_HEADERS is sent along. None: the loop is not traced."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be decided."""
 
@@ -390,6 +411,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reports: ReportsConfig = ReportsConfig()
     costs: CostsConfig = CostsConfig()
     dashboard: DashboardConfig = DashboardConfig()
+    otel: OtelConfig = OtelConfig()
     deploy: dict[str, Any] = {}
     """Rollouts, by the names of `upswing.deploy.core.policy`."""
 

@@ -126,7 +126,14 @@ def gateway_options(made_plan=None, **given):
 
 @contextlib.asynccontextmanager
 async def started(
-    made_plan=None, *, recorder=None, records=True, pins=None, draw=random, **options
+    made_plan=None,
+    *,
+    recorder=None,
+    records=True,
+    pins=None,
+    draw=random,
+    exporter=None,
+    **options,
 ):
     recorder = recorder or ListRecorder()
     gateway = Gateway(
@@ -136,6 +143,7 @@ async def started(
         options=gateway_options(made_plan, **options),
         recorder_client=recorder if records else None,
         pins=pins,
+        exporter=exporter,
     )
     url = await gateway.start(port=0)
     handle = Handle(gateway, url, recorder, made_plan)

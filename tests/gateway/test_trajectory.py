@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from tests.gateway.scripted import Scripted, chunk, completion, sse, tool_call
 from upswing.contracts import Trajectory, from_builtins
+from upswing.dataset.model_answer import AnswerToolCall
+from upswing.dataset.transcript import observation_of, result_of
 from upswing.errors import Rejected
-from upswing.gateway.core.answers import AnswerToolCall, read_answer
+from upswing.gateway.core.answers import read_answer
 from upswing.gateway.core.episode_redaction import redact_episode
 from upswing.gateway.core.frames import ConversationFrame, EpisodeFrame, ExchangeFrame, TokenPrice
 from upswing.gateway.core.sse import SseChecker, StreamProblem, event_payloads
 from upswing.gateway.core.trajectory import build_trajectory
-from upswing.gateway.core.transcript import observation_of, result_of
 from upswing.redact import Redactor
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -7,10 +7,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
 from upswing.collect.metrics import CollectMetrics
+from upswing.collect.trace_metrics import TraceMetrics
 from upswing.deploy.metrics import DeployMetrics
 from upswing.gateway.counters import GatewayCounters
 from upswing.gateway.metrics import GatewayCollector, GatewayGauges
 from upswing.infra.dead_letters import BadRowMetrics
+from upswing.infra.tracing import SpanCollector, SpanExporter
 from upswing.monitor.alert_metrics import AlertCollector
 from upswing.monitor.condition_metrics import ConditionCollector
 from upswing.monitor.core.conditions import LoopConditions
@@ -28,6 +30,7 @@ def registries():
     loop, gateway, server = CollectorRegistry(), CollectorRegistry(), CollectorRegistry()
     for stage in (
         CollectMetrics,
+        TraceMetrics,
         RewardMetrics,
         TrainMetrics,
         ValidateMetrics,
@@ -39,6 +42,9 @@ def registries():
     loop.register(AlertCollector(list))
     gauges = GatewayGauges({}, 0, 0, 0, 0, 0, {}, 1.0)
     gateway.register(GatewayCollector(GatewayCounters(), lambda: gauges))
+    exporter = SpanExporter("http://127.0.0.1:4318", "upswing")  # where the user traces the loop
+    for registry in (loop, gateway):
+        registry.register(SpanCollector(exporter))
     stats = EngineStats(0, 0, 0, 0, 0)
     server.register(ModelServerCollector(ServerCounters(), lambda: 0, list, lambda: stats))
     return {"loop": loop, "gateway": gateway, "model server": server}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from upswing.dataset.transcript import action_of
 from upswing.errors import Transient
 from upswing.gateway.core.answers import read_answer, read_choices
-from upswing.gateway.core.transcript import action_of
 from upswing.serve.core.engine import TokenChunk
 from upswing.serve.core.tool_call_texts import ToolCallTexts
 from upswing.serve.core.tool_calls import (

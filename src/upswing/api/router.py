@@ -64,6 +64,7 @@ class Request:
     """Up to which event a stream was read before."""
     host: str = ""
     """The name and port that the client asked for."""
+    content_encoding: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,12 @@ def problem(status: int, error: str, detail: str) -> Response:
 
 
 Handler = Callable[[Request], Awaitable[Response | StreamingAnswer]]
+ErrorForm = Callable[[Response, str], Response]
+"""A refusal in our form, and the content type of what is refused → the refusal as another standard wants it."""
+
+
+def house_form(refusal: Response, _content_type: str) -> Response:
+    return refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,7 @@ class Route:
     max_body: int = 1024 * 1024
     streams: bool = False
     """Its answer goes on."""
+    error_form: ErrorForm = house_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,7 @@ class AdmittedCall:
     user_agent: str
     last_event_id: str = ""
     host: str = ""
+    content_encoding: str = ""
 
     def with_body(self, body: bytes) -> Request:
         return Request(
@@ -142,6 +151,7 @@ class AdmittedCall:
             self.user_agent,
             self.last_event_id,
             self.host,
+            self.content_encoding,
         )
 
 
@@ -165,17 +175,18 @@ class Router:
         if isinstance(found, NoRoute):
             return _no_route(method, found.allowed)
         route = found.endpoint
-        try:
-            principal = self._authorise(route, headers)
-        except Forbidden as error:
-            return problem(403, "forbidden", str(error))
-        except Denied as error:
-            return problem(401, "unauthorized", str(error))
         kind = headers.get(b"content-type", b"").decode("latin-1").partition(";")[0].strip().lower()
         if kind == FORM:
             kind = JSON
+        try:
+            principal = self._authorise(route, headers)
+        except Forbidden as error:
+            return route.error_form(problem(403, "forbidden", str(error)), kind)
+        except Denied as error:
+            return route.error_form(problem(401, "unauthorized", str(error)), kind)
         if route.takes and kind and kind not in route.takes:
-            return problem(415, "media_type", f"Send {' or '.join(route.takes)}.")
+            refusal = problem(415, "media_type", f"Send {' or '.join(route.takes)}.")
+            return route.error_form(refusal, kind)
         return AdmittedCall(
             route,
             dict(found.parameters),
@@ -185,6 +196,7 @@ class Router:
             headers.get(b"user-agent", b"").decode("latin-1"),
             headers.get(b"last-event-id", b"").decode("latin-1")[:200],
             headers.get(b"host", b"").decode("latin-1"),
+            headers.get(b"content-encoding", b"").decode("latin-1").strip().lower(),
         )
 
     async def answer(self, call: AdmittedCall, body: bytes) -> Response | StreamingAnswer:
@@ -192,7 +204,8 @@ class Router:
             return await _call_handler(call.route, call.with_body(body))
         except Exception:
             log.exception("request failed", extra={"action": "request_failed"})
-            return problem(500, "internal", "Something of ours broke; the log says what.")
+            refusal = problem(500, "internal", "Something of ours broke; the log says what.")
+            return call.route.error_form(refusal, call.content_type)
 
     def _authorise(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal | None:
         if not route.scopes:
@@ -221,12 +234,13 @@ async def _call_handler(route: Route, request: Request) -> Response | StreamingA
     try:
         return await route.handler(request)
     except Rejected as error:
-        return problem(status_of(error.reason), error.reason, error.detail)
+        refusal = problem(status_of(error.reason), error.reason, error.detail)
     except Misuse as error:
-        return problem(404, "not_found", str(error))
+        refusal = problem(404, "not_found", str(error))
     except Transient as error:
-        refusal = problem(503, "unavailable", str(error))
-        return Response(503, refusal.body, headers=((b"retry-after", b"1"),))
+        unavailable = problem(503, "unavailable", str(error))
+        refusal = Response(503, unavailable.body, headers=((b"retry-after", b"1"),))
+    return route.error_form(refusal, request.content_type)
 
 
 def _no_route(method: str, allowed: str) -> Response:

@@ -6,12 +6,21 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any
 
 from upswing.api.openapi import openapi_document
-from upswing.api.router import Request, Response, Route, Router, StreamingAnswer, problem
+from upswing.api.router import (
+    AdmittedCall,
+    Request,
+    Response,
+    Route,
+    Router,
+    StreamingAnswer,
+    house_form,
+    problem,
+)
 from upswing.infra.http1.connection import Connection
 from upswing.infra.http1.limits import PortLimits
 from upswing.infra.http1.port import Port
@@ -86,7 +95,9 @@ class HttpServer:
             return _to_refusal(found)
         keyed = self.app.open or found.principal is not None
         owner = found.principal.key_id if found.principal else ""
-        return AdmittedRequest(found.route.max_body, keyed, found, owner if keyed else None)
+        return AdmittedRequest(
+            found.route.max_body, keyed, found, owner if keyed else None, _rewording(found)
+        )
 
     def handle(self, connection: Connection, request: HttpRequest) -> StreamedResponse | None:
         if not request.admitted.call.route.streams:
@@ -151,6 +162,18 @@ class HttpServer:
         response = problem(status, reason, message)
         extra = b"retry-after: 1\r\n" if status in {429, 503} else b""
         return Refusal(status, response.body, extra)
+
+
+def _rewording(call: AdmittedCall) -> Callable[[Refusal], Refusal] | None:
+    """How the port's refusals of this call's body look, where its route has a form of its own."""
+    if call.route.error_form is house_form:
+        return None
+
+    def reword(refusal: Refusal) -> Refusal:
+        reworded = call.route.error_form(Response(refusal.status, refusal.body), call.content_type)
+        return Refusal(refusal.status, reworded.body, refusal.extra, reworded.content_type.encode())
+
+    return reword
 
 
 def _to_refusal(response: Response) -> Refusal:

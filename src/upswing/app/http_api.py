@@ -19,6 +19,7 @@ from upswing.api.page import PageRoutes
 from upswing.api.reports import ReportRoutes
 from upswing.api.rewards import RewardRoutes
 from upswing.api.router import Route
+from upswing.api.traces import TraceRoutes
 from upswing.api.training import TrainingRoutes
 from upswing.api.users import UserRoutes
 from upswing.api.validation import ValidationRoutes
@@ -105,7 +106,8 @@ class HttpApi:
 
     def _ingest(self) -> list[Route]:
         collect, config = self._stages.collect, self._context.installation.settings.collect
-        return IngestRoutes(collect.intake, collect.steps, config.max_bytes, self._auditor).routes()
+        ingest = IngestRoutes(collect.intake, collect.steps, config.max_bytes, self._auditor)
+        return [*ingest.routes(), *TraceRoutes(collect.traces).routes()]
 
     def _dead_letters(self) -> list[Route]:
         return DeadLetterRoutes(

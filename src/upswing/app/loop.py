@@ -38,6 +38,7 @@ from upswing.app.read_api import LiveViews, ReadApi, ReadSources
 from upswing.app.stages import LoopStages, make_collect, make_maintenance, make_reward
 from upswing.app.storage import make_dead_letters, open_storage
 from upswing.app.supervision import PartSupervisor, start_unless_stopped, stop_signals
+from upswing.app.tracing import LoopTracing
 from upswing.app.training import TrainingStages, policy_for_base
 from upswing.collect.worker_pool import make_redactor
 from upswing.config import Settings, Surroundings, registered_worlds
@@ -216,6 +217,10 @@ class Loop:
     async def _wire(self, webhook_secret: str) -> LoopStages:
         """Make the stages and let them run, in the order in which data moves through them."""
         run, consumers = self._parts.run, ConsumerFactory(self.bus, self.store, self.dead_letters)
+        self.tracing = LoopTracing(
+            self._settings.otel.endpoint, clock=self._clock, new_id=self._new_id
+        )
+        self.tracing.start(self.registry, self._exits, run)
         self._make_outputs()
         run("events", self.events.run)
         self._make_collect()
@@ -270,6 +275,7 @@ class Loop:
             self.context, self.users, on_stored=self._on_stored, in_process=self._in_process
         )
         self._exits.push_async_callback(self.collect.admission.stop)
+        self._exits.push_async_callback(self.collect.traces.flush)
 
     def _make_reward(self) -> None:
         self.reward_stage = make_reward(
@@ -291,6 +297,7 @@ class Loop:
             self._world_locations,
             serves_models=serves,
             on_change=self._on_jobs_changed,
+            on_job_end=self.tracing.trace_job,
         )
         self.jobs, self.models = self.training.jobs, self.training.models
         self.decisions, self.archive = self.training.decisions, self.training.archive

@@ -23,6 +23,7 @@ from upswing.infra.sql.models import Models
 from upswing.reward.core.decline import reward_drop
 from upswing.reward.core.influence import fair_mean
 from upswing.train.bases.catalog import check_base
+from upswing.train.core.progress import JobState
 from upswing.train.jobs.consumer import TrainingRequests
 from upswing.train.jobs.data import TrainingData
 from upswing.train.jobs.repository import JobRepository
@@ -47,15 +48,19 @@ class TrainingStages:
         *,
         serves_models: bool,
         on_change: Callable[[], None],
+        on_job_end: Callable[[JobState, float, int], None],
     ) -> None:
-        """`worlds`: name → location of those that are registered. `on_change`: a job's row has changed."""
+        """`worlds`: name → location of those that are registered. `on_change`: a job's row has changed.
+
+        `on_job_end` hears of a job's end: how, its seconds, its trajectories.
+        """
         self._context, self._policy, self._on_change = context, policy, on_change
         database = context.store.database
         self.jobs, self.models = JobRepository(database), Models(database)
         self.decisions, self.signals = Decisions(database), SignalReader(database)
         archive_path = context.installation.surroundings.storage_path
         self.archive = Archive(archive_path) if archive_path else None
-        metrics = TrainMetrics(context.registry)
+        metrics = TrainMetrics(context.registry, on_job_end)
         self.submission = self._build_submission(metrics, worlds)
         self.trigger = Trigger(
             self.signals,

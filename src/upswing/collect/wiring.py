@@ -1,4 +1,4 @@
-"""How do the parts of collecting come together? Admission workers, the intake, and consumers of the bus."""
+"""How do the parts of collecting come together? Admission workers, the intakes, and consumers of the bus."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry
 
 from upswing.collect.consumer import BusIntake
+from upswing.collect.core.traces.waiting import WaitingLimits
 from upswing.collect.dead_letter_consumer import gateway_dead_letter_handler
 from upswing.collect.intake import Intake
 from upswing.collect.metrics import CollectMetrics
 from upswing.collect.open_trajectories import OpenTrajectories
 from upswing.collect.step_intake import StepwiseIntake
+from upswing.collect.trace_intake import TraceIntake
+from upswing.collect.trace_metrics import TraceMetrics
 from upswing.collect.worker_pool import AdmissionPool
 from upswing.config import Settings
 from upswing.contracts.topics import (
@@ -75,11 +78,19 @@ class CollectStage:
             new_id=new_id,
             dead_letters=dead_letters,
         )
+        self.traces = trace_intake(
+            settings,
+            self.intake,
+            self.admission,
+            registry,
+            clock=clock,
+            dead_letters=dead_letters,
+        )
 
     async def consumers(
         self, factory: ConsumerFactory
     ) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
-        """What runs for ever, with names: consumers of trajectories, feedback and gateways' dead letters."""
+        """What runs for ever, with names: consumers of trajectories, feedback and gateways' dead letters, and traces."""
         bus_intake = BusIntake(self.intake, self._store, self._redactor)
         trajectories, feedback = bus_intake.trajectory_handler(), bus_intake.feedback_handler()
         parts: list[tuple[str, Callable[[], Awaitable[None]]]] = []
@@ -97,4 +108,32 @@ class CollectStage:
             parts.append((f"collect {stream}{topic.consumer}", consumer.run))
         handler = gateway_dead_letter_handler(self._store, self.metrics.refused)
         letters = factory.make(DEADS, DEAD_GATEWAY, "letters", handler)
-        return [*parts, ("letters", letters.run)]
+        return [*parts, ("letters", letters.run), ("traces", self.traces.run)]
+
+
+def trace_intake(
+    settings: Settings,
+    intake: Intake,
+    admission: AdmissionPool,
+    registry: CollectorRegistry,
+    *,
+    clock: Callable[[], datetime],
+    dead_letters: DeadLetterWriter,
+) -> TraceIntake:
+    """What takes traces."""
+    otel = settings.otel
+    limits = WaitingLimits(
+        otel.grace_seconds,
+        otel.idle_seconds,
+        otel.longest_seconds,
+        otel.max_traces,
+        max_bytes=otel.max_megabytes * 1024 * 1024,
+    )
+    return TraceIntake(
+        intake,
+        admission.export,
+        limits,
+        TraceMetrics(registry),
+        clock=clock,
+        dead_letters=dead_letters,
+    )

@@ -20,6 +20,8 @@ from upswing.collect.core.step_evaluation import (
     StepwiseVerdict,
     evaluate_stepwise,
 )
+from upswing.collect.core.traces.export import evaluate_export
+from upswing.collect.core.traces.traced import ExportRequest, ExportVerdict
 from upswing.config import Settings
 from upswing.contracts.typed import from_msgpack, msgpack_decoder
 from upswing.infra.heartbeat import Beats
@@ -32,6 +34,10 @@ STEPWISE = "w"
 """The kind of a frame that holds a request of the step-wise endpoints."""
 STEPWISE_VERDICTS = msgpack_decoder(StepwiseVerdict)
 _STEPWISE_REQUESTS = msgpack_decoder(StepwiseRequest)
+EXPORT = "o"
+"""The kind of a frame that holds an OTLP export."""
+EXPORT_VERDICTS = msgpack_decoder(ExportVerdict)
+_EXPORT_REQUESTS = msgpack_decoder(ExportRequest)
 
 
 def encode_frame(kind: str, message: bytes) -> bytes:
@@ -64,7 +70,9 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
 
 def _verdict(
     kind: str, message: bytes, redactor: Redactor, limits: AdmissionLimits
-) -> Verdict | StepwiseVerdict:
+) -> Verdict | StepwiseVerdict | ExportVerdict:
+    if kind == EXPORT:
+        return evaluate_export(_EXPORT_REQUESTS.decode(message))
     if kind == STEPWISE:
         return evaluate_stepwise(_STEPWISE_REQUESTS.decode(message), redactor)
     return evaluate(MessageKind(kind), message, redactor, limits)

@@ -14,7 +14,11 @@ from upswing.collect.core.step_evaluation import (
     StepwiseVerdict,
     evaluate_stepwise,
 )
+from upswing.collect.core.traces.export import evaluate_export
+from upswing.collect.core.traces.traced import ExportRequest, ExportVerdict
 from upswing.collect.worker import (
+    EXPORT,
+    EXPORT_VERDICTS,
     STEPWISE,
     STEPWISE_VERDICTS,
     VERDICTS,
@@ -91,4 +95,12 @@ class AdmissionPool:
             return evaluate_stepwise(request, self._redactor)
         frame = encode_frame(STEPWISE, msgspec.msgpack.encode(request))
         verdict: StepwiseVerdict = STEPWISE_VERDICTS.decode(await self._children.request(frame))
+        return verdict
+
+    async def export(self, request: ExportRequest) -> ExportVerdict:
+        """What is in an OTLP export."""
+        if self._children is None:
+            return evaluate_export(request)
+        frame = encode_frame(EXPORT, msgspec.msgpack.encode(request))
+        verdict: ExportVerdict = EXPORT_VERDICTS.decode(await self._children.request(frame))
         return verdict

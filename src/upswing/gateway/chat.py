@@ -153,6 +153,7 @@ class ChatHandler:
             keep_alive=request.keep_alive,
             chunked=request.chunked,
             recorded=assigned.recorded,
+            traceparent=request.headers.get(b"traceparent", b""),
         )
         self._context.in_flight.add(exchange)
         exchange.send_upstream()

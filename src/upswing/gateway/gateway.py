@@ -31,12 +31,14 @@ from upswing.gateway.proxy.upstreams import Upstreams
 from upswing.gateway.recorder.client import RecorderClient
 from upswing.gateway.recorder.outcome_intake import OutcomeIntake
 from upswing.gateway.recorder.recorder import EpisodeRecorder
+from upswing.gateway.tracing import ExchangeTracer
 from upswing.gateway.traffic import TrafficRouter
 from upswing.infra.http1.connection import Connection as Client
 from upswing.infra.http1.port import TICK, Port
 from upswing.infra.http1.request import AdmittedRequest, HttpRequest, Refusal
 from upswing.infra.nats.traffic import Pins
 from upswing.infra.tasks import cancel_all, run_critical
+from upswing.infra.tracing import SpanCollector, SpanExporter
 from upswing.openai.errors import ErrorType, error_body
 
 log = logging.getLogger(__name__)
@@ -58,6 +60,7 @@ class Gateway:
         options: GatewayOptions = _DEFAULT_OPTIONS,
         recorder_client: RecorderClient | None = None,
         pins: Pins | None = None,
+        exporter: SpanExporter | None = None,
     ) -> None:
         """`draw` gives a number from 0 to 1 by chance.
 
@@ -84,6 +87,7 @@ class Gateway:
             recorder=self.recorder,
             counters=self.counters,
             fallback=routing.fallback,
+            tracer=ExchangeTracer(exporter, clock=clock, new_id=new_id) if exporter else None,
         )
         self._chat_handler = ChatHandler(
             self._context, client_keys, new_id=new_id, explore=routing.explore
@@ -99,6 +103,8 @@ class Gateway:
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
         self._registry.register(GatewayCollector(self.counters, self._read_gauges))
+        if exporter is not None:
+            self._registry.register(SpanCollector(exporter))
         self._admin_routes = AdminRoutes(
             AdminCallbacks(
                 health=self.health,

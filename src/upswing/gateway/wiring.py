@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from upswing.gateway.recorder.client import RecorderClient
 from upswing.infra.nats.bus import Bus
 from upswing.infra.nats.traffic import GATEWAY_SECONDS, Pins, TrafficBoard
 from upswing.infra.tasks import cancel_all, restart_on_error
+from upswing.infra.tracing import exporter_for
 
 log = logging.getLogger(__name__)
 _LIVENESS_SECONDS = GATEWAY_SECONDS / 3
@@ -74,6 +76,8 @@ class GatewayProcess:
         self._nats_url, self._instance, self._draw = nats_url, instance, draw
         self._clock, self._new_id = clock, new_id
         self._options, self._intervals = options, intervals
+        endpoint = settings.otel.endpoint if settings else None
+        self._exporter = exporter_for(endpoint, "upswing-gateway", os.environ)
         spool_folder = str(spool) if spool else None
         self._recorder_client = RecorderClient(
             RecorderSetup(settings or Settings(), nats_url, spool_folder)
@@ -108,7 +112,11 @@ class GatewayProcess:
             options=self._options,
             recorder_client=self._recorder_client,
             pins=pins,
+            exporter=self._exporter,
         )
+        if self._exporter is not None:
+            self._exits.push_async_callback(self._exporter.flush)
+            self._start_task("spans", self._exporter.run)
         self._exits.push_async_callback(self._disconnect)
         self._start_task("bus", lambda: self._connect_bus(pins))
         admin_client = self._options.admin_client if self._options.auth.keys_from_loop else None

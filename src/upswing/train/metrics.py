@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from upswing.infra.metric_labels import start_at_zero
@@ -16,7 +18,15 @@ class TrainMetrics:
     Only jobs that ended count, so that the share of `completed` is the share of successes.
     """
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        on_finished: Callable[[JobState, float, int], None] = lambda _state, _seconds, _samples: (
+            None
+        ),
+    ) -> None:
+        """`on_finished` hears of each job that ended, too."""
+        self._on_finished = on_finished
         self._jobs = Counter(
             "agent_rl_training_jobs_total",
             "Training jobs that ended, by how.",
@@ -47,3 +57,4 @@ class TrainMetrics:
             self._duration.observe(seconds)
         if samples > 0:
             self._samples.observe(samples)
+        self._on_finished(state, seconds, samples)

@@ -16,14 +16,8 @@ from typing import Any
 
 import msgspec
 
-from upswing.gateway.core.answers import (
-    UNREADABLE,
-    AnswerToolCall,
-    ModelAnswer,
-    Tree,
-    read_choices,
-    usage_count,
-)
+from upswing.dataset.model_answer import AnswerToolCall, ModelAnswer
+from upswing.gateway.core.answers import UNREADABLE, Tree, read_choices, usage_count
 from upswing.gateway.core.sse import event_payloads
 
 _STOP_REASONS = {"max_tokens": "length", "tool_use": "tool_calls", "refusal": "content_filter"}

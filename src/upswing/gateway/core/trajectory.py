@@ -27,8 +27,15 @@ from msgspec import Raw
 
 from upswing.contracts.typed import from_json
 from upswing.dataset.conversation import conversation_before, same_conversation
+from upswing.dataset.model_answer import ModelAnswer
+from upswing.dataset.transcript import (
+    action_of,
+    chosen_answer,
+    instructions_of,
+    observation_of,
+    result_of,
+)
 from upswing.errors import Reason, Rejected
-from upswing.gateway.core.answers import ModelAnswer
 from upswing.gateway.core.frames import (
     ConversationFrame,
     EpisodeFrame,
@@ -39,13 +46,6 @@ from upswing.gateway.core.frames import (
 from upswing.gateway.core.keys import key_metadata
 from upswing.gateway.core.native_answers import read_shaped_choices
 from upswing.gateway.core.reported_outcome import CLIENT_METADATA_KEYS
-from upswing.gateway.core.transcript import (
-    action_of,
-    chosen_answer,
-    instructions_of,
-    observation_of,
-    result_of,
-)
 from upswing.principals import Sender
 
 Tree = dict[str, Any]

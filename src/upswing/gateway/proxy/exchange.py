@@ -72,6 +72,7 @@ class ChatExchange:
         "shaped",
         "started_at",
         "target",
+        "traceparent",
     )
 
     def __init__(
@@ -87,8 +88,10 @@ class ChatExchange:
         keep_alive: bool,
         chunked: bool,
         recorded: bool,
+        traceparent: bytes = b"",
     ) -> None:
         """`recorded`: it is of the episode's record and of the evidence, if that counts."""
+        self.traceparent = traceparent
         self._context = context
         self.shaped, self.chat, self.episode, self.started_at = shaped, chat, episode, started_at
         self.recorded = recorded

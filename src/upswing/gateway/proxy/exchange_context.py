@@ -24,6 +24,7 @@ from upswing.gateway.counters import GatewayCounters
 from upswing.gateway.limits import GatewayLimits
 from upswing.gateway.proxy.upstreams import Upstream, Upstreams
 from upswing.gateway.recorder.recorder import EpisodeRecorder
+from upswing.gateway.tracing import ExchangeTracer
 from upswing.gateway.traffic import TrafficRouter
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ class ExchangeContext:
         recorder: EpisodeRecorder,
         counters: GatewayCounters,
         fallback: FallbackConfig | None = None,
+        tracer: ExchangeTracer | None = None,
     ) -> None:
+        self._tracer = tracer
         self.limits, self.policy = limits, policy
         self.traffic, self.recorder, self.counters = traffic, recorder, counters
         self._upstreams = upstreams
@@ -75,6 +78,8 @@ class ExchangeContext:
         """Count the exchange, and record it."""
         self.in_flight.discard(exchange)
         exchange.episode.in_flight -= 1
+        if self._tracer is not None:
+            self._tracer.on_finished(exchange, outcome)
         if not exchange.recorded:
             return
         latency_ms = (monotonic() - exchange.started_at) * 1000

@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
             return None
         if request.size > found.body_bytes:
             return self._too_large_refusal(request)
-        return None if port.reserve(request, request.size) else self._no_room_refusal()
+        return None if port.reserve(request, request.size) else self._no_room_refusal(request)
 
     def on_body_piece(self, data: bytes) -> None:
         request = self._reader.request
@@ -184,7 +184,7 @@ class Connection(asyncio.Protocol):
             if self._got > request.admitted.body_bytes:
                 self._refusal = self._too_large_refusal(request)
             elif not self._port.reserve(request, self._got):
-                self._refusal = self._no_room_refusal()
+                self._refusal = self._no_room_refusal(request)
         if self._refusal is None:
             self._add_piece(data)
             return
@@ -408,8 +408,14 @@ class Connection(asyncio.Protocol):
 
     def _too_large_refusal(self, request: HttpRequest) -> Refusal:
         message = f"The body may have {request.admitted.body_bytes} bytes."
-        return self._port.service.refusal_for(413, "too_large", message)
+        return self._body_refusal(request, 413, "too_large", message)
 
-    def _no_room_refusal(self) -> Refusal:
+    def _no_room_refusal(self, request: HttpRequest) -> Refusal:
         message = "Too many large requests are under way; try again later."
-        return self._port.service.refusal_for(429, "uploads", message)
+        return self._body_refusal(request, 429, "uploads", message)
+
+    def _body_refusal(
+        self, request: HttpRequest, status: int, reason: str, message: str
+    ) -> Refusal:
+        refusal = self._port.service.refusal_for(status, reason, message)
+        return request.admitted.reword(refusal) if request.admitted.reword else refusal

@@ -30,6 +30,7 @@ _WANTED = frozenset(
         b"x-api-key",
         b"x-record",
         b"authorization",
+        b"content-encoding",
         b"content-length",
         b"content-type",
         b"expect",
@@ -47,6 +48,7 @@ _WANTED = frozenset(
         b"user-agent",
         b"host",
         b"last-event-id",
+        b"traceparent",
     }
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,6 +55,8 @@ class AdmittedRequest:
     """What the service needs to answer."""
     owner: Hashable = None
     """Whose key: they share what a port holds of bodies; None for all who need none."""
+    reword: Callable[[Refusal], Refusal] | None = None
+    """How its refusals look where another standard says so."""
 
 
 NOTHING = AdmittedRequest(0, keyed=False)

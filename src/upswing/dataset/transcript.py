@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from upswing.gateway.core.answers import AnswerToolCall, ModelAnswer
+from upswing.dataset.model_answer import AnswerToolCall, ModelAnswer
 
 Tree = dict[str, Any]
 _INSTRUCTION_ROLES = frozenset({"system", "developer"})

@@ -154,10 +154,13 @@ async def replay_journal(
     return await asyncio.to_thread(run.report, span, change.listed())
 
 
+def _read_policy(policy: Mapping[str, Any] | str) -> BacktestPolicy:
+    return parse_policy(policy) if isinstance(policy, str) else policy_of_tree(policy)
+
+
 async def run_backtest(
     journal: Decisions, policy: Mapping[str, Any] | str, since: datetime, until: datetime
 ) -> BacktestReport:
     """The same for a policy as somebody sends it; `Misuse` when it is none."""
-    read = parse_policy if isinstance(policy, str) else policy_of_tree
-    change = await asyncio.to_thread(read, policy)
+    change = await asyncio.to_thread(_read_policy, policy)
     return await replay_journal(journal, change, since, until)

@@ -58,7 +58,11 @@ def test_modules_and_files_that_a_page_names_are_there(page):
 def is_there(name):
     """A module, or what stands in one; a logger or group of entry points has a module's name, too."""
     known = {"upswing.reward", "upswing.outcomes", "upswing.worlds", "upswing.toml", "upswing.mark"}
-    spans = {"upswing.outcome", "upswing.task_id", "upswing.user_id"}  # attributes of a traced agent
+    spans = {
+        "upswing.outcome",
+        "upswing.task_id",
+        "upswing.user_id",
+    }  # attributes of a traced agent
     if name in known | spans or name == "upswing.db":
         return True
     for _ in range(3):

@@ -1,8 +1,10 @@
 """The log says each change once; what comes over and over is counted."""
 
+import contextlib
 import io
 import json
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +52,39 @@ def test_a_flood_is_one_line_and_ever_rarer_reminders():
         log.say("the server is away")
     assert log.lines[:2] == ["the server is away", "the server is away (119 times more since)"]
     assert len(log.lines) == 7, "at 0, 60, 180, 420, 900, 1860 and 3780 s"
+
+
+@pytest.mark.parametrize("kind", ["json", "text"])
+def test_what_no_file_takes_is_spelled_out(tmp_path, kind, capsys):
+    file = tmp_path / "log"
+    set_up_logging(Redactor(default_rules()), LogOptions(kind, file))
+    logging.getLogger("upswing.x").error(
+        "half %s of ann@example.com", "\ud800", extra={"action": "x"}
+    )
+    said = file.read_text()
+    assert ("ud800" in said, "ann@example.com" in said, capsys.readouterr().err) == (
+        True,
+        False,
+        "",
+    )
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_a_line_that_cannot_be_written_is_repeated_nowhere(to_file, capsys):
+    """A disk is full: Python's own way shows all of the line on standard error."""
+    full = Path("/dev/full")
+    out = None if to_file else full.open("w")
+    set_up_logging(
+        Redactor(default_rules()), LogOptions("json", full if to_file else None, out=out)
+    )
+    (handler,) = logging.getLogger().handlers
+    logging.getLogger("upswing.x").error("ann@example.com")
+    said = capsys.readouterr().err
+    assert "A line of the log is lost: upswing.x" in said
+    assert "ann@" not in said
+    logging.getLogger().removeHandler(handler)
+    with contextlib.suppress(OSError):  # what it holds fits nowhere
+        handler.stream.close()
 
 
 def test_each_change_is_said_at_once():

@@ -43,8 +43,12 @@ _SHOWN = {
 }
 
 
+_SHOWN |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
+"""Halves of pairs, which no file takes."""
+
+
 def printable(text: str) -> str:
-    r"""The text with its control characters spelled out; line ends and tabs stay.
+    r"""The text with its control characters, and what no file takes, spelled out; line ends and tabs stay.
 
     >>> printable("a\x1b]0;owned\x07b\n"), printable("Grüße, 你好")
     ('a\\x1b]0;owned\\x07b\n', 'Grüße, 你好')
@@ -252,8 +256,28 @@ def set_up_logging(
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
+class _QuietlyFailing(logging.StreamHandler[TextIO]):
+    """A line that cannot be written is lost with a sentence: Python's own way repeats it, with all that is private."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it so
+        say_lost_line(record)
+
+
+def say_lost_line(record: logging.LogRecord) -> None:
+    """Where it came from, and why it is lost; never what it says."""
+    error = sys.exc_info()[0]
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(
+            f"A line of the log is lost: {record.name} line {record.lineno}"
+            f" ({error.__name__ if error else 'unknown'}).\n"
+        )
+
+
 class _PrivateFileHandler(RotatingFileHandler):
     """Its files are for their owner alone."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it so
+        say_lost_line(record)
 
     def _open(self) -> TextIOWrapper:
         def opener(path: str, flags: int) -> int:
@@ -264,7 +288,7 @@ class _PrivateFileHandler(RotatingFileHandler):
 
 def _open_handler(options: LogOptions) -> logging.Handler:
     if options.file is None:
-        return logging.StreamHandler(options.out or sys.stderr)
+        return _QuietlyFailing(options.out or sys.stderr)
     try:
         options.file.parent.mkdir(parents=True, exist_ok=True)
         return _PrivateFileHandler(

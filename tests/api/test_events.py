@@ -163,6 +163,16 @@ async def test_an_agents_key_sees_nothing(shared, asking):
     assert (await asking("GET", "/v1/events", key=None))[0] == 401
 
 
+async def test_a_reader_whose_key_is_revoked_is_told_nothing_more(shared, asking):
+    _, made = await asking("POST", "/v1/keys", {"name": "spy", "scope": "reader"})
+    async with Stream.of(shared, "?topics=audit", key=made["key"]) as stream:
+        await stream.next("hello")
+        assert (await asking("DELETE", f"/v1/keys/{made['key_id']}"))[0] == 204
+        await asking("POST", "/v1/keys", {"name": "later", "scope": "reader"})
+        rest = await asyncio.wait_for(stream._reader.read(), 5 * 30)
+    assert (stream.status, b"revoke-key" in rest, b"later" in rest) == (200, False, False)
+
+
 async def test_streams_are_few_and_their_places_are_given_back(shared, asking):
     await until(lambda: shared.events.streams == 0)
     async with contextlib.AsyncExitStack() as held:

@@ -176,6 +176,17 @@ def test_the_cookie_is_for_the_server_alone():
     assert "Max-Age=0" in COOKIES.header("")
 
 
+@given(
+    some.lists(some.text(some.characters(max_codepoint=255, exclude_characters=";"), max_size=20))
+)
+def test_no_cookie_of_another_page_hides_the_sessions(others):
+    others = [each for each in others if each.partition("=")[0].strip() != COOKIES.name]
+    for place in range(len(others) + 1):
+        pairs = [*others[:place], f"{COOKIES.name}=token", *others[place:]]
+        assert COOKIES.token({b"cookie": "; ".join(pairs).encode("latin-1")}) == "token"
+    assert COOKIES.token({b"cookie": "; ".join(others).encode("latin-1")}) is None
+
+
 @given(some.text(max_size=60))
 def test_no_text_is_a_host_of_ours_by_accident(text):
     name = host_name(text)

@@ -90,6 +90,20 @@ async def test_whoever_logs_out_in_one_tab_is_out_in_all(stage):
         await page.wait_for_selector("text=Log in")
 
 
+async def test_a_page_that_stays_open_after_the_log_out_can_do_nothing(stage):
+    async with stage.tab("/keys") as page:
+        await page.fill("label:has-text('Name') + input", "after the log-out")
+        await page.context.route("**/login", lambda route: route.abort())
+        other = await page.context.new_page()
+        await other.goto(stage.url + "/models")
+        await other.click("button[aria-label='Log out']")
+        await page.click("button:has-text('Make key')")
+        await page.wait_for_selector("text=This login is over")
+        _, keys = await stage.ask("GET", "/v1/keys")
+        assert "after the log-out" not in [each["name"] for each in keys["keys"]]
+        page.complaints.clear()
+
+
 # ── what it shows ────────────────────────────────────────────────────────────────────────────
 
 

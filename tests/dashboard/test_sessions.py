@@ -43,6 +43,21 @@ def test_a_session_ends_when_nobody_uses_it():
     assert table.find("token", 60.0) is None
 
 
+@given(some.lists(some.floats(0, 40), max_size=30), some.booleans())
+def test_an_open_page_keeps_a_session_until_it_is_too_old_and_not_a_moment_longer(pauses, closed):
+    table = SessionTable(LoginLimits(seconds=100, idle_seconds=30))
+    made = table.open("token", "key", ANN, 0.0)
+    now = used = 0.0
+    for pause in pauses:
+        now += pause
+        holds = now < 100 and now - used < 30 and not made.ended
+        assert table.use(made, now) == holds
+        used = now if holds else used
+    if closed:
+        table.close("token")
+        assert not table.use(made, now)
+
+
 def test_a_session_that_was_closed_is_over_for_whoever_still_holds_it():
     table = SessionTable()
     made = table.open("token", "key", ANN, 0.0)

@@ -5,8 +5,11 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from math import ceil
+from time import process_time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.deploy.controlling import START
 from tests.monitor.journals import (
@@ -314,11 +317,39 @@ def test_stages_without_a_policy_are_counted_and_left_alone():
         ("[deploy.limits]\nerrorz = 0.1\n", "errorz"),
         ("[nonsense]\na = 1\n", "nonsense"),
         ("deploy = 3\n", "deploy"),
+        ("a." * 32_000 + "a = 1\n", "line 1"),
+        ("# a policy\n[" + " . ".join(['"\u2028"'] * 6_000) + "]\n", "line 2"),
+        ('"=".' + "a." * 30_000 + "a = 1\n", "line 1"),
+        ("a = " + "[" * 60_000, "nested"),
+        ("a = " + "{b = " * 12_000, "nested"),
     ],
 )
 def test_a_policy_that_is_none_is_refused_with_its_place(text, said):
     with pytest.raises(Misuse, match=said):
         parse_policy(text, "new.toml")
+
+
+_MOST_BYTES = 64 * 1024
+_LINES = (
+    "{key}.x{number} = 1",
+    "[{key}.x{number}]",
+    "[[{key}]]",
+    "[{key}.x{number}]\n{key} = 1",
+    "x{number} = {{{key} = 1}}",
+)
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_no_policy_takes_long_to_read(data):
+    """Of as many bytes as may be sent, whatever they are made of."""
+    parts, line = data.draw(st.integers(1, 41)), data.draw(st.sampled_from(_LINES))
+    key = ".".join(["a"] * parts)
+    text = "\n".join(line.format(key=key, number=number) for number in range(64_000))[:_MOST_BYTES]
+    began = process_time()
+    with pytest.raises(Misuse):
+        parse_policy(text)
+    assert process_time() - began < 5, f"{parts} parts of {line!r}"
 
 
 def test_knobs_that_no_journalled_decision_depends_on_say_so():

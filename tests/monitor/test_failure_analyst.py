@@ -1,6 +1,7 @@
 """After a rollback, by itself: from the store's rows to the journal, on every store."""
 
 import random
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -185,3 +186,25 @@ async def test_a_store_without_any_failure_says_so(store, clock):
     await rolled_back(store)
     analysis = await analyst(store, clock).analyse(NEW)
     assert (analysis.candidate.failed, analysis.findings, analysis.remedies) == (0, (), ())
+
+
+async def test_bodies_of_megabytes_are_read_and_not_kept(store, clock):
+    """Two thousand episodes of each side may have eight megabytes each."""
+    await episodes(store, 24)
+    await rolled_back(store)
+    pad = "UPDATE trajectories SET body = ? WHERE seq = ?"
+
+    def grow(tx):
+        for seq, body in tx.rows("SELECT seq, body FROM trajectories"):
+            tx.execute(pad, (bytes(body) + b" " * 2_000_000, seq))
+
+    plain = await analyst(store, clock).analyse(NEW)
+    await store.database.write(grow)
+    tracemalloc.start()
+    try:
+        large = await analyst(store, clock).analyse(NEW)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (large.summary, large.findings) == (plain.summary, plain.findings)
+    assert peak < 24_000_000, "half of the bodies, of which it read all"

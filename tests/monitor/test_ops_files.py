@@ -384,3 +384,52 @@ def test_the_page_has_every_alert_and_its_runbook_is_there():
         assert row in text, row
         headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(), re.MULTILINE)
         assert rule.name in headings, f"{page} has no section on {rule.name}"
+
+
+# ── whose files, and whose words ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("name", sorted(ops_files(OpsSetup())))
+def test_nothing_is_written_through_a_link_and_nothing_at_all_then(tmp_path, name, overwrite):
+    """A file or a folder on the way to it, whether or not there is anything behind it: whose it is, nobody knows."""
+
+    def files():
+        whole = (each for each in tmp_path.rglob("*") if not each.is_symlink())
+        return {str(each): each.read_text() for each in whole if each.is_file()}
+
+    for number, linked in enumerate((name, name.partition("/")[0])):
+        for there in (True, False):
+            folder, elsewhere = tmp_path / f"{number}-{there}", tmp_path / f"else-{number}-{there}"
+            if there and linked == name:
+                elsewhere.write_text("theirs")
+            elif there:
+                elsewhere.mkdir()
+            (folder / linked).parent.mkdir(parents=True)
+            (folder / linked).symlink_to(elsewhere)
+            before = files()
+            with pytest.raises(Misuse):
+                write_ops_files(folder, OpsSetup(), overwrite=overwrite)
+            assert files() == before
+
+
+def test_a_folder_in_the_place_of_a_file_and_a_file_in_that_of_a_folder_are_named(tmp_path):
+    (tmp_path / "a/loki/loki.yml").mkdir(parents=True)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/grafana").write_text("")
+    for folder, named in (("a", "loki.yml"), ("b", "grafana")):
+        with pytest.raises(Misuse, match=named):
+            write_ops_files(tmp_path / folder, OpsSetup(), overwrite=True)
+    assert sum(each.is_file() for each in tmp_path.rglob("*")) == 1
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=8),
+        st.text(st.characters() | st.sampled_from("\r\n: '-\x85\u2028#"), max_size=12),
+    )
+)
+def test_no_text_becomes_anything_else_in_yaml(tree):
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    sound = {k: v for k, v in tree.items() if not re.search("[\ud800-\udfff]", k + v)}
+    assert yaml.safe_load(our_yaml.dump({"x": sound})) == {"x": sound or {}}

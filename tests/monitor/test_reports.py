@@ -1,8 +1,12 @@
 """Reports over real rows: every figure worked out by hand, on all databases; and over an empty store."""
 
+import re
+from collections import Counter
 from datetime import timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.monitor.report_cases import (
     ANSWERS,
@@ -18,6 +22,8 @@ from tests.monitor.report_cases import (
 from upswing.contracts import ReportNotice, decode
 from upswing.contracts.topics import REPORT
 from upswing.monitor.core.costs import PriceList
+from upswing.monitor.core.document import Bullets, Document, Paragraph, Table, to_markdown
+from upswing.monitor.core.model_figures import MOST_MODELS, OTHER
 from upswing.monitor.core.report_periods import ReportSchedule, day_until, week_until
 from upswing.monitor.deliveries import DeliveryQueue, Recipient
 from upswing.monitor.figure_reader import FigureReader
@@ -299,3 +305,66 @@ async def test_reports_are_listed_by_pages_and_forgotten_when_old(store, tmp_pat
     rest = await bench.reports.list(kind="daily", before_seq=first[-1].seq, limit=3)
     assert [each.report_id[-2:] for each in (*first, *rest)] == ["10", "09", "08", "07", "06"]
     assert await bench.reports.prune(START + timedelta(days=3)) == 2
+
+
+async def test_models_that_anybody_made_up_are_told_together(store):
+    """One key can name a new model in each trajectory: the report stays as small, and says what the others did."""
+    for number in range(MOST_MODELS + 60):
+        await score(
+            store, f"made-up-{number}", 0.5, START + number * timedelta(hours=1), tokens=1000
+        )
+    for _ in range(3):
+        await score(store, BASE, 0.9, START + timedelta(hours=2), tokens=1000)
+    await UsageRecorder(store.database, clock=lambda: END + timedelta(hours=1)).record()
+    built = await builder(store).period(week_until(END))
+    figures, text = built.figures, to_markdown(built.document)
+    assert (
+        sum(each.trajectories for each in figures.models)
+        == figures.trajectories
+        == MOST_MODELS + 63
+    )
+    assert (figures.models[0].model_id, figures.models[0].trajectories) == (OTHER, 61)
+    assert (len(figures.models), figures.models[1].model_id) == (MOST_MODELS + 1, BASE)
+    assert text.count("made-up-") < 150
+    for table in (figures.costs, figures.lifetime):
+        assert len(table.models) <= MOST_MODELS + 1
+        assert sum(each.trajectories for each in table.models) == figures.trajectories
+        assert abs(sum(each.total_usd for each in table.models) - table.total_usd) < 0.01
+
+
+# ── hostile text ─────────────────────────────────────────────────────────────────────────────────
+
+_SIGNS = [*"`*_~[]()!<>|#\\-+=1. :@x&\n\t$", "``", "`|`", "---", "1. ", "&lt;", "\u202e", "<b>"]
+_LINKS = ["<img src=x>", "[a](http://e.example)", "![a](b)", "www.e.example", "http://e.example"]
+_PIECES = st.lists(st.sampled_from([*_SIGNS, *_LINKS, "a@e.example"]), max_size=14).map("".join)
+_OURS = {"text", "text_special", "code_inline"}
+
+
+@settings(max_examples=400)
+@given(_PIECES)
+def test_no_text_becomes_markup_in_markdown(text):
+    reader = pytest.importorskip("markdown_it", reason="markdown-it-py is not installed")
+    blocks = (
+        Paragraph(text),
+        Bullets((text, text)),
+        Table((text, "b"), ((text, text), ("c", "d"))),
+    )
+    tokens = (
+        reader.MarkdownIt("commonmark")
+        .enable(["table", "strikethrough"])
+        .parse(to_markdown(Document("t", (Paragraph("x"), *blocks, Paragraph("x")))))
+    )
+    kinds = Counter(each.type for each in tokens)
+    inline = {part.type for each in tokens for part in each.children or ()}
+    assert inline <= _OURS, text
+    assert (kinds["heading_open"], kinds["list_item_open"], kinds["table_open"]) == (1, 2, 1), text
+    assert (kinds["th_open"], kinds["td_open"], kinds["hr"], kinds["html_block"]) == (2, 4, 0, 0), (
+        text
+    )
+
+
+@given(_PIECES)
+def test_nothing_in_markdown_looks_like_a_link(text):
+    """Many readers take an address for a link without any markup; in code they do not."""
+    said = re.sub(r"(?<!\\)`[^`]*`", "", to_markdown(Document("t", (Paragraph(text),))))
+    assert not re.search(r"(?i)[^\\]://|www\.|[^\\]@", said), said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 
@@ -17,6 +18,8 @@ from upswing.infra.sql.audit import BEGINNING, AuditTrail, ChainState, StoredAud
 
 _NAME = {"type": "string", "maxLength": 200}
 _ENTRIES = ListQuery("audit", dict.fromkeys(("who", "what", "about"), _NAME))
+_PLACE = re.compile(r"([0-9]{1,18}) ([0-9]{1,18}) ([0-9a-f]{64})")
+"""How far a chain was followed: row, rows, and the hash of the last."""
 _VERIFY = ListQuery("audit chain", moments=False, limit=10_000, most=10_000)
 
 
@@ -127,10 +130,7 @@ def _state(position: int | str | None) -> ChainState:
     """How far the chain was followed by the call before."""
     if position is None:
         return BEGINNING
-    try:
-        seq, entries, digest = str(position).split(" ")
-        return ChainState(int(seq), int(entries), digest)
-    except ValueError:
-        raise Rejected(
-            Reason.SCHEMA, "`cursor` is `next` of the call before, and nothing else."
-        ) from None
+    found = _PLACE.fullmatch(str(position))
+    if found is None:
+        raise Rejected(Reason.SCHEMA, "`cursor` is `next` of the call before, and nothing else.")
+    return ChainState(int(found[1]), int(found[2]), found[3])

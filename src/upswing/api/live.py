@@ -82,9 +82,17 @@ class LiveReader:
 
     async def read(self, before: LiveState | None = None) -> LiveState:
         """How it stands; new are decisions and entries since `before`, or none without it."""
-        decisions = await self.decisions_after(before.decision_seq) if before else []
-        audit = await self.audit_after(before.audit_seq) if before else []
         newest = await self.newest_sequences()
+        decisions = (
+            await self.decisions_after(before.decision_seq)
+            if before and newest[0] > before.decision_seq
+            else []
+        )
+        audit = (
+            await self.audit_after(before.audit_seq)
+            if before and newest[1] > before.audit_seq
+            else []
+        )
         jobs, _ = await self._jobs.page(PageWanted(_NEWEST))
         models, _ = await self._models.page(PageWanted(_NEWEST))
         validations, _ = await self._validations.page(PageWanted(_NEWEST))

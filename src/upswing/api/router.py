@@ -140,6 +140,7 @@ class AdmittedCall:
     last_event_id: str = ""
     host: str = ""
     content_encoding: str = ""
+    key: str = field(default="", repr=False)
 
     def with_body(self, body: bytes) -> Request:
         return Request(
@@ -197,7 +198,16 @@ class Router:
             headers.get(b"last-event-id", b"").decode("latin-1")[:200],
             headers.get(b"host", b"").decode("latin-1"),
             headers.get(b"content-encoding", b"").decode("latin-1").strip().lower(),
+            _key_in(headers),
         )
+
+    def still_admits(self, call: AdmittedCall) -> bool:
+        """Whether it may go on: its key may have been revoked while it is answered."""
+        try:
+            self._check_key(call.route, call.key)
+        except Denied:
+            return False
+        return True
 
     async def answer(self, call: AdmittedCall, body: bytes) -> Response | StreamingAnswer:
         try:
@@ -208,14 +218,16 @@ class Router:
             return call.route.error_form(refusal, call.content_type)
 
     def _authorise(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal | None:
+        return self._check_key(route, _key_in(headers))
+
+    def _check_key(self, route: Route, key: str) -> Principal | None:
         if not route.scopes:
             return None
-        kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-        if kind.lower() != "bearer" or not key:
+        if not key:
             raise Denied(
                 "Send a key: `Authorization: Bearer …`; `upswing info --show-secrets` shows one."
             )
-        found = self._keys.find(key.strip()) if self._keys else None
+        found = self._keys.find(key) if self._keys else None
         if found is None:
             raise Denied("This key is not known; `upswing keys add` makes one.")
         if found.revoked is not None:
@@ -228,6 +240,12 @@ class Router:
                 f"This needs a key with scope {' or '.join(sorted(route.scopes))}, not {found.scope}."
             )
         return Principal(found.key_id, found.scope, found.many)
+
+
+def _key_in(headers: Mapping[bytes, bytes]) -> str:
+    """The key of a request; empty: it has none."""
+    kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+    return key.strip() if kind.lower() == "bearer" else ""
 
 
 async def _call_handler(route: Route, request: Request) -> Response | StreamingAnswer:

@@ -142,9 +142,8 @@ class HttpServer:
             log.exception("a stream broke", extra={"action": "request_failed"})
             connection.abort()
 
-    @staticmethod
     async def _write_pieces(
-        request: HttpRequest, response: StreamingAnswer, streamed: StreamedResponse
+        self, request: HttpRequest, response: StreamingAnswer, streamed: StreamedResponse
     ) -> None:
         try:
             extra = b"".join(b"%s: %s\r\n" % header for header in response.headers)
@@ -152,6 +151,8 @@ class HttpServer:
             async with contextlib.aclosing(response.pieces) as pieces:
                 if request.method != b"HEAD":
                     async for piece in pieces:
+                        if not self.app.still_admits(request.admitted.call):
+                            break  # its key was revoked: it is told nothing more
                         await streamed.write(piece)
             streamed.finish()
         finally:

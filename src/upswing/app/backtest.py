@@ -34,6 +34,9 @@ from upswing.trigger.core import what_if as trigger_replay
 from upswing.trigger.core.policy import parse_schedule
 from upswing.validate.core import what_if as validation_replay
 
+_MOST_DOTS = 40
+"""In a line of a policy. A parser's time grows with the square of a dotted key's parts, and more: 64 KB of `a.a.a…` take
+minutes; a config's keys have five parts at most."""
 MOST_DECISIONS = 20_000
 """Journal entries that one backtest takes, the newest: about 5 s of one core."""
 _STAGES = ("trigger", "validate", "deploy")
@@ -73,10 +76,15 @@ class BacktestPolicy:
 
 def parse_policy(text: str, name: str = "The policy") -> BacktestPolicy:
     """The knobs in a TOML text, or `Misuse` with the place that is wrong."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") > _MOST_DOTS:
+            raise Misuse(f"{name}: line {number} has more than {_MOST_DOTS} points.")
     try:
         tree: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise Misuse(f"{name}: {error}.") from None
+    except RecursionError:
+        raise Misuse(f"{name}: it is nested too deeply.") from None
     return policy_of_tree(tree, name)
 
 
@@ -146,9 +154,13 @@ async def replay_journal(
     return await asyncio.to_thread(run.report, span, change.listed())
 
 
+def _read_policy(policy: Mapping[str, Any] | str) -> BacktestPolicy:
+    return parse_policy(policy) if isinstance(policy, str) else policy_of_tree(policy)
+
+
 async def run_backtest(
     journal: Decisions, policy: Mapping[str, Any] | str, since: datetime, until: datetime
 ) -> BacktestReport:
     """The same for a policy as somebody sends it; `Misuse` when it is none."""
-    change = parse_policy(policy) if isinstance(policy, str) else policy_of_tree(policy)
+    change = await asyncio.to_thread(_read_policy, policy)
     return await replay_journal(journal, change, since, until)

@@ -51,7 +51,7 @@ def make_application(
     login = LoginRoutes(
         clients, sessions, LoginAttempts(), cookies, clock=clock, on_logout=_leave_pages
     )
-    _serve_pages(clients, feeds)
+    _serve_pages(clients, feeds, sessions, clock)
     outer = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     for route in login.routes():
         outer.router.routes.append(route)
@@ -82,21 +82,28 @@ async def _icon(_: Request) -> Response:
     return FileResponse(_STATIC / "favicon.svg")
 
 
-def _serve_pages(clients: LoopClients, feeds: LiveFeeds) -> None:
+def _serve_pages(
+    clients: LoopClients, feeds: LiveFeeds, sessions: SessionTable, clock: Callable[[], float]
+) -> None:
     ui.add_head_html(_HEAD, shared=True)
 
     def build(client: Client) -> None:
         session = client.request.scope[SESSION]
-        page = PageContext(session, clients.of(session.key), feeds.of(session.key))
+        loop = clients.of(session.key).while_open(lambda: sessions.is_open(session, clock()))
+        page = PageContext(session, loop, feeds.of(session.key))
         client.storage["session"] = session
         theme = client.request.cookies.get("upswing_theme", "auto")
-        _build_page(client, page, theme if theme in {"light", "dark"} else "auto")
+        theme = theme if theme in {"light", "dark"} else "auto"
+        _build_page(client, page, theme, lambda: sessions.use(session, clock()))
 
     for path in ("/", "/{rest:path}"):
         ui.page(path)(build)
 
 
-def _build_page(client: Client, page: PageContext, theme: str) -> None:
+def _build_page(
+    client: Client, page: PageContext, theme: str, is_logged_in: Callable[[], bool]
+) -> None:
+    """`is_logged_in` is asked once a second: an open page counts as use, until the login is over."""
     frame = Frame(page, theme)
     router = client.sub_pages_router
     router.on_path_changed(frame.mark)
@@ -105,11 +112,11 @@ def _build_page(client: Client, page: PageContext, theme: str) -> None:
         ui.sub_pages(dict(ROUTES), data={"page": page})
 
     async def tick() -> None:
-        frame.say_live()
-        await frame.count_alerts()
-        if page.session.ended:
+        if not is_logged_in():
             client.open("/login")
             return
+        frame.say_live()
+        await frame.count_alerts()
         await page.look()
 
     client.on_connect(page.feed.open_page)

@@ -80,11 +80,24 @@ class LoopClient:
     """The loop as one key sees it."""
 
     def __init__(
-        self, url: str, key: str, offers: LoopOffers, *, clock: Callable[[], float]
+        self,
+        url: str,
+        key: str,
+        offers: LoopOffers,
+        *,
+        clock: Callable[[], float],
+        is_open: Callable[[], bool] = lambda: True,
     ) -> None:
+        """`is_open`: whether the login still holds for which it asks and acts."""
         self.url = url
-        self._key, self._offers, self._clock = key, offers, clock
+        self._key, self._offers, self._clock, self._is_open = key, offers, clock, is_open
         self._answers: OrderedDict[str, tuple[float, asyncio.Task[bytes]]] = OrderedDict()
+
+    def while_open(self, is_open: Callable[[], bool]) -> LoopClient:
+        """The same, with the same answers, for as long as a login holds; then `Denied`."""
+        made = LoopClient(self.url, self._key, self._offers, clock=self._clock, is_open=is_open)
+        made._answers = self._answers
+        return made
 
     # --- asking ----------------------------------------------------------------------------------
 
@@ -99,6 +112,7 @@ class LoopClient:
         **params: str,
     ) -> T:
         """The answer as `kind`; with `fresh`, never one that somebody got before."""
+        self._require_login()
         path = _path(template, params, query)
         now = self._clock()
         known = self._answers.get(path)
@@ -106,18 +120,31 @@ class LoopClient:
             asking = start_task(self._ask("GET", template, path), name=f"GET {template}")
             self._answers[path] = known = (now, asking)
             self._answers.move_to_end(path)
-            while len(self._answers) > _KEPT:
-                self._answers.popitem(last=False)
+            self._forget_stale(now)
         return _decode(await asyncio.shield(known[1]), kind)
 
     async def act(
         self, method: str, template: str, kind: type[T], body: Any = None, /, **params: str
     ) -> T:
         """Have something done; whatever was known before is asked for again."""
+        self._require_login()
         sent = None if body is None else msgspec.json.encode(body)
         raw = await self._ask(method, template, _path(template, params, None), sent)
         self._answers.clear()
         return _decode(raw or b"{}", kind)
+
+    def _require_login(self) -> None:
+        if not self._is_open():
+            raise Denied("This login is over: log in again.")
+
+    def _forget_stale(self, now: float) -> None:
+        """What nobody is told again is not kept: answers may be large."""
+        while self._answers:
+            oldest = next(iter(self._answers))
+            at, asking = self._answers[oldest]
+            if len(self._answers) <= _KEPT and (now - at <= _FRESH_SECONDS or not asking.done()):
+                return
+            del self._answers[oldest]
 
     async def offers(self, method: str, template: str) -> bool:
         return await self._offers.has(method, template)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import quote
 
@@ -57,12 +56,10 @@ class CookieJar:
     """Only over https; then browsers send it nowhere else."""
 
     def token(self, headers: MutableMapping[bytes, bytes]) -> str | None:
-        try:
-            cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
-        except CookieError:
-            return None
-        found = cookies.get(self.name)
-        return found.value if found is not None else None
+        """Whatever else is there: cookies know no ports, so those of other pages come along, in any shape."""
+        said = headers.get(b"cookie", b"").decode("latin-1")
+        pairs = (each.partition("=") for each in said.split(";"))
+        return next((value.strip() for name, _, value in pairs if name.strip() == self.name), None)
 
     def header(self, token: str) -> str:
         """No `Max-Age`: it ends with the browser, and before that when the session does."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from upswing import __version__
-from upswing.errors import Misuse, Reason, Rejected, Transient
+from upswing.errors import Denied, Misuse, Reason, Rejected, Transient
 
 if TYPE_CHECKING:
     import httpx
@@ -127,7 +127,8 @@ async def stream_lines(
     """The lines of an answer that does not end, such as server-sent events, as they come.
 
     `silence_seconds` bounds the time in which nothing comes, `limit` the characters of a line. `Unreachable` when the
-    answer breaks off or is silent for too long; `Rejected` for another status than 200 and for a line that is too long.
+    answer breaks off or is silent for too long; `Denied` for a key that is not known, `Rejected` for another status than
+    200 and for a line that is too long.
     """
     import httpx  # noqa: PLC0415 - as above
 
@@ -146,6 +147,8 @@ async def stream_lines(
             httpx.AsyncClient(verify=verify, trust_env=False, timeout=silence_seconds) as client,
             client.stream("GET", url, headers=sent) as answer,
         ):
+            if answer.status_code == 401:
+                raise Denied(f"{host} does not know this key.")
             if answer.status_code != 200:
                 raise Rejected(Reason.SCHEMA, f"{host} answered {answer.status_code}.")
             rest = ""

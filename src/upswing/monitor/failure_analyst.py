@@ -25,16 +25,19 @@ from upswing.infra.sql.database import Database, Tx
 from upswing.infra.sql.decisions import Decisions, insert_decision
 from upswing.monitor.core.analysis import AnalysisSubject, analyse_failures
 from upswing.monitor.core.episode_facts import (
-    EpisodeReading,
     IsRefusal,
     StoredEpisode,
     facts_of,
     label_for,
     low_reward_limit,
-    read_episode,
 )
 from upswing.monitor.core.failures import LEAST
-from upswing.monitor.failure_reader import AnalysedIncident, FailureReader, RolloutSubject
+from upswing.monitor.failure_reader import (
+    AnalysedIncident,
+    FailureReader,
+    ReadEpisode,
+    RolloutSubject,
+)
 from upswing.records import Decision, EpisodeFacts
 
 log = logging.getLogger(__name__)
@@ -116,13 +119,12 @@ class FailureAnalyst:
         self,
         rollout: RolloutSubject,
         reason: str,
-        episodes: tuple[list[StoredEpisode], list[StoredEpisode]],
+        episodes: tuple[list[ReadEpisode], list[ReadEpisode]],
         source: AnalysisSource,
         about: str,
     ) -> FailureAnalysis:
         candidates, baselines = (
-            [(each, read_episode(each)) for each in side if _in_time(each, rollout)]
-            for side in episodes
+            [each for each in side if _in_time(each[0], rollout)] for side in episodes
         )
         chosen = [each for each in candidates if not each[1].named]
         beside = _beside(baselines, rollout)
@@ -150,8 +152,8 @@ class FailureAnalyst:
 
     def _facts(
         self,
-        candidates: list[tuple[StoredEpisode, EpisodeReading]],
-        baselines: list[tuple[StoredEpisode, EpisodeReading]],
+        candidates: list[ReadEpisode],
+        baselines: list[ReadEpisode],
         rollout: RolloutSubject,
         label: FailureLabel,
         limit: float | None,
@@ -269,9 +271,7 @@ def _in_time(episode: StoredEpisode, rollout: RolloutSubject) -> bool:
     return rollout.ended is None or episode.started <= rollout.ended
 
 
-def _beside(
-    baselines: list[tuple[StoredEpisode, EpisodeReading]], rollout: RolloutSubject
-) -> list[tuple[StoredEpisode, EpisodeReading]]:
+def _beside(baselines: list[ReadEpisode], rollout: RolloutSubject) -> list[ReadEpisode]:
     """Episodes that chance gave to the baseline in this rollout; where these are few, its newest."""
     same = [
         each for each in baselines if each[1].rollout == rollout.rollout_id and not each[1].named

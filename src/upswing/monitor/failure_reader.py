@@ -1,11 +1,12 @@
 """Which episodes of a model and of the one beside it are compared? What the store has of its newest rollout.
 
-Bounded: the newest episodes of each side, read in pages, so that nobody waits for them.
+Bounded: the newest episodes of each side, read in pages, so that nobody waits for them. Of a body, which may have
+megabytes, what is compared is kept and nothing else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
@@ -14,15 +15,20 @@ from msgspec import Struct
 from upswing.contracts.typed import json_decoder
 from upswing.infra.sql.database import Database, Row, Tx, bytes_of_column
 from upswing.infra.sql.store import existing_tables, from_microseconds, to_microseconds
-from upswing.monitor.core.episode_facts import StoredEpisode
+from upswing.monitor.core.episode_facts import EpisodeReading, StoredEpisode, read_episode
 
 MOST_EPISODES = 2000
 """Of each side, the newest."""
-_PAGE = 200
+MOST_BYTES = 256 * 1024 * 1024
+"""Of their bodies: whatever is older than that is not read."""
+_PAGE, _PAGE_BYTES = 200, 8 * 1024 * 1024
 _COLUMNS = (
     "s.trajectory_seq, t.trajectory_id, t.model, t.agent_id, t.user_id, t.domain, t.started_us, t.infra_error, "
-    "s.raw_total, s.feedback, t.body"
+    "s.raw_total, s.feedback"
 )
+_BODY_OF = "SELECT body FROM trajectories WHERE seq = ?"
+ReadEpisode = tuple[StoredEpisode, EpisodeReading]
+"""An episode without its body, and what its body says."""
 
 
 class _RolloutBody(Struct):
@@ -58,6 +64,15 @@ class AnalysedIncident:
     happened: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    found: list[ReadEpisode]
+    last: int | None
+    """The number before which the next page begins; None: there is none."""
+    size: int
+    """Bytes of bodies that were read."""
+
+
 class FailureReader:
     """Reads; writes nothing."""
 
@@ -79,33 +94,40 @@ class FailureReader:
 
     async def episodes(
         self, model_id: str, until: datetime | None = None, most: int = MOST_EPISODES
-    ) -> list[StoredEpisode]:
+    ) -> list[ReadEpisode]:
         """The newest scored episodes that gateways recorded of a model, until then."""
-        found: list[StoredEpisode] = []
-        before, limit = 2**62, to_microseconds(until) if until else 2**62
-        while len(found) < most:
-            rows, last = await self._page(model_id, before, limit)
-            found += rows
-            if last is None:
+        found: list[ReadEpisode] = []
+        before, limit, size = 2**62, to_microseconds(until) if until else 2**62, 0
+        while len(found) < most and size < MOST_BYTES:
+            page = await self._page(model_id, before, limit)
+            found += page.found
+            size += page.size
+            if page.last is None:
                 break
-            before = last
+            before = page.last
         return found[:most]
 
-    async def _page(
-        self, model_id: str, before: int, until_us: int
-    ) -> tuple[list[StoredEpisode], int | None]:
+    async def _page(self, model_id: str, before: int, until_us: int) -> _Page:
         sql = (
             f"SELECT {_COLUMNS} FROM scored s JOIN trajectories t ON t.seq = s.trajectory_seq "
             "WHERE s.model = ? AND s.trajectory_seq < ? AND t.started_us <= ? AND t.door = 'gateway' "
             "AND t.evaluation = 0 ORDER BY s.trajectory_seq DESC LIMIT ?"
         )
 
-        def read(tx: Tx) -> tuple[list[StoredEpisode], int | None]:
+        def read(tx: Tx) -> _Page:
             rows = tx.rows(sql, (model_id, before, until_us, _PAGE))
-            found = tx.bad_rows.read_each("monitor", "trajectories", rows, _episode)
-            return found, rows[-1][0] if len(rows) == _PAGE else None
+            found: list[ReadEpisode] = []
+            size, last = 0, before
+            for row in rows:
+                if size >= _PAGE_BYTES:
+                    return _Page(found, last, size)
+                body = tx.row(_BODY_OF, (row[0],)) or (b"",)
+                size += len(body[0] or b"")
+                found += tx.bad_rows.read_each("monitor", "trajectories", [(*row, *body)], _read)
+                last = int(row[0])
+            return _Page(found, last if len(rows) == _PAGE else None, size)
 
-        return await self._database.read(read)
+        return await self._database.view(read)
 
     async def incidents_after(self, seq: int, limit: int = 20) -> list[AnalysedIncident]:
         """The next incidents, the oldest first."""
@@ -130,6 +152,11 @@ class FailureReader:
 def _rollout(row: Row) -> RolloutSubject:
     body = _BODY.decode(bytes_of_column(row[3]))
     return RolloutSubject(row[0], row[1], row[2], body.reason, body.began, body.ended)
+
+
+def _read(row: Row) -> ReadEpisode:
+    episode = _episode(row)
+    return replace(episode, body=b""), read_episode(episode)
 
 
 def _episode(row: Row) -> StoredEpisode:

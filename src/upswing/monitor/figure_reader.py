@@ -6,8 +6,10 @@ Evaluations and practice say nothing of how a model does and are left out, as ev
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from functools import partial
 
 import msgspec
 
@@ -15,7 +17,13 @@ from upswing.contracts.typed import json_decoder
 from upswing.infra.sql.database import Database, Row, Tx, bytes_of_column, check_row_types
 from upswing.infra.sql.moments import first_seq_since
 from upswing.infra.sql.store import to_microseconds
-from upswing.monitor.core.model_figures import ModelSums, PeriodSums, ScoredTrajectory
+from upswing.monitor.core.model_figures import (
+    MOST_MODELS,
+    OTHER,
+    ModelSums,
+    PeriodSums,
+    ScoredTrajectory,
+)
 
 STAGE = "monitor"
 _STEP = 2000
@@ -24,7 +32,12 @@ _NAMED = 500
 """Trajectories that one read names."""
 MOST = 500_000
 """Trajectories of one report; of more, the newest are read."""
-_COLUMNS = "trajectory_seq, model, raw_total, turns, tokens, pnl, infra_error, verified, reported, feedback"
+_LONGEST_NAME = 200
+_MODEL = f"SUBSTR({{}}model, 1, {_LONGEST_NAME})"
+_COUNTED, _REMEMBERED = 20_000, 10_000
+"""Sequence numbers of which models are counted at once, and models that are remembered from one count to the next."""
+_MODELS = f"SELECT {_MODEL.format('')}, COUNT(*) FROM scored WHERE trajectory_seq >= ? AND trajectory_seq < ? GROUP BY 1"
+_COLUMNS = f"trajectory_seq, {_MODEL.format('')}, raw_total, turns, tokens, pnl, infra_error, verified, reported, feedback"
 _NO_EVIDENCE = "SELECT seq FROM trajectories WHERE {} = 1 AND seq >= ? AND seq < ?"
 _ROWS = (
     f"SELECT {_COLUMNS} FROM scored WHERE trajectory_seq >= ? AND trajectory_seq < ? "
@@ -38,7 +51,7 @@ _OF_MODEL = (
     "ORDER BY trajectory_seq DESC LIMIT ?"
 )
 _LINTED = (
-    "SELECT c.trajectory_seq, s.model, r.body FROM component_scores c "
+    f"SELECT c.trajectory_seq, {_MODEL.format('s.')}, r.body FROM component_scores c "
     "JOIN scored s ON s.trajectory_seq = c.trajectory_seq "
     "JOIN rewards r ON r.trajectory_id = s.trajectory_id AND r.revision = s.revision "
     "WHERE c.name = 'code_quality'"
@@ -74,8 +87,10 @@ class FigureReader:
     def __init__(self, database: Database, *, most: int = MOST) -> None:
         self._database, self._most = database, most
 
-    async def period(self, start: datetime, end: datetime) -> PeriodSums:
-        """Everything that was stored from `start` on and before `end`."""
+    async def period(
+        self, start: datetime, end: datetime, named: Collection[str] = ()
+    ) -> PeriodSums:
+        """Everything that was stored from `start` on and before `end`; `named` are told by name in any case."""
         days = _days(start, end)
         marks = [await self._first_seq(day) for day in (*days, end)]
         low = max(marks[0], marks[-1] - self._most)
@@ -84,10 +99,25 @@ class FigureReader:
         def day_of(seq: int) -> str:
             return names[min(len(names) - 1, max(0, bisect_right(marks, seq) - 1))]
 
+        told = {*named, *await self._frequent_models(low, marks[-1])}
+
+        def place_of(seq: int, model: str) -> tuple[str, str]:
+            return day_of(seq), model if model in told else OTHER
+
         sums: dict[tuple[str, str], ModelSums] = {}
         for first in range(low, marks[-1], _STEP):
-            await self._add_step(first, min(first + _STEP, marks[-1]), day_of, sums)
+            await self._add_step(first, min(first + _STEP, marks[-1]), place_of, sums)
         return PeriodSums(sums, low > marks[0])
+
+    async def _frequent_models(self, low: int, end: int) -> list[str]:
+        """Those with most trajectories. Of very many that come once each, some are forgotten on the way."""
+        counts: Counter[str] = Counter()
+        for first in range(low, end, _COUNTED):
+            span = first, min(first + _COUNTED, end)
+            rows = await self._database.view(partial(_rows_of, _MODELS, span))
+            counts.update({str(name): int(count) for name, count in rows})
+            counts = Counter(dict(counts.most_common(_REMEMBERED)))
+        return [name for name, _ in counts.most_common(MOST_MODELS)]
 
     async def newest(self, model: str, count: int) -> ModelSums:
         """The newest trajectories of one model, whenever they came."""
@@ -111,18 +141,18 @@ class FigureReader:
         self,
         first: int,
         end: int,
-        day_of: Callable[[int], str],
+        place_of: Callable[[int, str], tuple[str, str]],
         sums: dict[tuple[str, str], ModelSums],
     ) -> None:
         rows = await self._database.view(lambda tx: tx.rows(_ROWS, (first, end) * 3))
         counted = set()
         for row in self._database.bad_rows.read_each(STAGE, "scored", rows, _scored):
             counted.add(row.seq)
-            sums.setdefault((day_of(row.seq), row.model), ModelSums()).add(row)
+            sums.setdefault(place_of(row.seq, row.model), ModelSums()).add(row)
         within = "c.trajectory_seq >= ? AND c.trajectory_seq < ?"
         for seq, model, score in await self._lint_scores(within, (first, end)):
             if seq in counted:
-                sums[day_of(seq), model].lint.add(score)
+                sums[place_of(seq, model)].lint.add(score)
 
     async def _lint_scores(
         self, where: str, params: tuple[int, ...]
@@ -134,6 +164,10 @@ class FigureReader:
             return tx.bad_rows.read_each(STAGE, "rewards", rows, _lint_score)
 
         return await self._database.view(lint_in_transaction)
+
+
+def _rows_of(sql: str, params: tuple[int, ...], tx: Tx) -> list[Row]:
+    return tx.rows(sql, params)
 
 
 def _days(start: datetime, end: datetime) -> list[datetime]:

@@ -89,9 +89,11 @@ class ReportBuilder:
 
     async def _read(self, period: DuePeriod) -> PeriodFacts:
         start, end = period.start, period.end
-        sums, jobs = await self._figures.period(start, end), await self._facts.jobs(start, end)
-        deployments, promoted_later = await self._facts.deployments(start, end)
         serving = await self._serving(period)
+        named = {name for name in (self._base, serving and serving.model_id) if name}
+        sums = await self._figures.period(start, end, named)
+        jobs = await self._facts.jobs(start, end)
+        deployments, promoted_later = await self._facts.deployments(start, end)
         used = [_usage(name, each) for name, each in sums.by_model().items()]
         trained = [TrainedJob(job.model_id, job.seconds, job.cost_usd) for job in jobs]
         return PeriodFacts(
@@ -119,7 +121,7 @@ class ReportBuilder:
         if row is not None and row.baseline_reward is not None:
             return ServingModel(name, row.deployed, row.baseline_reward)
         before = period.start - (period.end - period.start)
-        earlier = (await self._figures.period(before, period.start)).by_model().get(name)
+        earlier = (await self._figures.period(before, period.start, {name})).by_model().get(name)
         mean = earlier.reward.mean if earlier else None
         return ServingModel(name, row.deployed if row else None, earlier_reward=mean)
 

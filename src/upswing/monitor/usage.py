@@ -161,7 +161,8 @@ class CostReader:
         first = _day(to_microseconds(since)) if since else 0
         last = to_microseconds(until) if until else 2**62
         rows = await self._database.view(lambda tx: tx.rows(_SUMS, (first, last)))
-        return cost_table(map(_usage, rows), await self._jobs(first, last), self._prices)
+        jobs = await self._jobs(first, last)
+        return await asyncio.to_thread(lambda: cost_table(map(_usage, rows), jobs, self._prices))
 
     async def period(
         self,

@@ -93,6 +93,32 @@ async def test_whatever_is_done_to_a_row_shows(store, attack):
         assert state.broken.endswith("."), f"{attack} at {place}: {state}"
 
 
+HEADS = {
+    "the head is left": "DELETE FROM audit_head WHERE id = 7",
+    "the head is removed": "DELETE FROM audit_head",
+    "the head is no head": "UPDATE audit_head SET id = id + 1",
+}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(
+    "attack", ["a row is removed", "all after it are removed", "who", "one is added"]
+)
+async def test_it_still_shows_when_the_next_action_was_written(store, attack, head):
+    """Nobody repairs a broken chain by going on, with or without its head."""
+    for place in (1, 7, 19):
+        for table in ("audit", "audit_head"):
+            await store.database.write(lambda tx, t=table: tx.execute(f"DELETE FROM {t}"))
+        trail = await written(store, seed=place)
+        seqs = await store.database.read(lambda tx: tx.rows("SELECT seq FROM audit ORDER BY seq"))
+        for sql in (ATTACKS[attack].format(seq=seqs[place][0]), HEADS[head]):
+            await store.database.write(lambda tx, sql=sql: tx.execute(sql))
+        assert (await verified(trail)).broken.endswith("."), f"{attack}, {head}, at {place}"
+        for entry in entries(3):
+            await store.database.write(lambda tx, e=entry: append_audit(tx, e))
+        assert (await verified(trail)).broken.endswith("."), f"{attack}, {head}, at {place}, later"
+
+
 async def has_before(store, place):
     rows = await store.database.read(
         lambda tx: tx.rows("SELECT before_state FROM audit ORDER BY seq")

@@ -1,10 +1,14 @@
 """Whatever is looked for is found, page by page, once, while other rows come in; and no page looks at everything."""
 
 import random
+import tracemalloc
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from tests.infra.sql.test_counters import REDACTOR, scored
 from tests.support import raw, trajectory
@@ -186,3 +190,43 @@ async def test_the_rows_that_a_page_looks_at_are_read_from_an_index(store):
         told = await store.database.view(plan)
         assert "USING COVERING INDEX trajectories_" in told, told
         assert "TEMP B-TREE" not in told, told
+
+
+LETTERS = some.text(some.sampled_from('aAbİi̇ß"\\/{}[]:, \n\u2028é'), max_size=6)
+TREES = some.recursive(
+    LETTERS | some.integers(0, 12) | some.none(),
+    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(LETTERS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def texts_of(tree):
+    """Every text that is no name of a field, by looking at each value."""
+    match tree:
+        case str():
+            yield tree
+        case dict():
+            for each in tree.values():
+                yield from texts_of(each)
+        case list():
+            for each in tree:
+                yield from texts_of(each)
+
+
+@given(TREES, LETTERS.map(str.lower).filter(bool))
+def test_a_text_is_found_exactly_where_a_value_has_it(tree, needle):
+    texts = [each for each in texts_of(tree) if needle in each.lower()]
+    found = find_excerpt(msgspec.json.encode(tree), needle)
+    assert found is None if not texts else needle in found.lower(), texts
+
+
+@pytest.mark.parametrize("filler", ["{}", "[]", '"a"', '{"turns":1}', "0"])
+def test_a_body_of_very_many_values_is_looked_through_without_making_them(filler):
+    body = f'{{"turns": [{",".join([filler] * 100_000)}]}}'.encode()
+    tracemalloc.start()
+    try:
+        assert find_excerpt(body, "turns") is None
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 6 * len(body)

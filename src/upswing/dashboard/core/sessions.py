@@ -85,6 +85,14 @@ class SessionTable:
         fresh = now - session.began < limits.seconds and now - session.used < limits.idle_seconds
         return fresh and not session.ended
 
+    def use(self, session: Session, now: float) -> bool:
+        """A page of this session is open, which counts as use; False: the session is over."""
+        if not self.is_open(session, now):
+            session.ended = True
+            return False
+        session.used = now
+        return True
+
     def close(self, token: str) -> Session | None:
         session = self._sessions.pop(_hashed(token), None)
         if session is not None:

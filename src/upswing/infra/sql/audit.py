@@ -54,7 +54,7 @@ def audit_entry(
 
 def append_audit(tx: Tx, entry: AuditEntry) -> str:
     """Write an entry behind the newest, in the transaction of what it tells of; its hash."""
-    entries, prev = _head(tx) or _seal_older(tx)
+    entries, prev = _head(tx) or _begin_chain(tx)
     columns = _columns(entry)
     digest = entry_hash(prev, columns)
     tx.execute(
@@ -112,6 +112,18 @@ def _set_head(tx: Tx, entries: int, digest: str) -> None:
         "ON CONFLICT (id) DO UPDATE SET entries = excluded.entries, hash = excluded.hash",
         (entries, digest),
     )
+
+
+def _begin_chain(tx: Tx) -> tuple[int, str]:
+    """Where a row goes on that finds no head: behind older rows, which it seals.
+
+    Where there is a chain, somebody has removed its head, and nobody knows how many rows with it. Then the new row
+    follows none, so that this stays to be seen.
+    """
+    row = tx.row("SELECT COUNT(*) FROM audit WHERE hash <> ''")
+    if row is None or not row[0]:
+        return _seal_older(tx)
+    return int(row[0]), _LOST_HEAD
 
 
 def _seal_older(tx: Tx) -> tuple[int, str]:
@@ -194,12 +206,20 @@ class AuditTrail:
                 return ChainState(done=True)
             head = _head(tx)
             rows = tx.rows(f"{_SELECT} WHERE seq > ? ORDER BY seq LIMIT ?", (state.seq, limit + 1))
-            if head is None:  # nothing was written since there is a chain
-                return ChainState(entries=len(rows), done=True)
+            if head is None:
+                return _without_head(tx)
             found = _follow(state, rows[:limit])
             return found if found.broken or len(rows) > limit else _compare_head(found, head)
 
         return await self._database.view(verify_in_transaction)
+
+
+def _without_head(tx: Tx) -> ChainState:
+    """Nothing was written since there is a chain, or somebody has removed its head."""
+    row = tx.row("SELECT COUNT(*), COUNT(NULLIF(hash, '')) FROM audit")
+    rows, chained = (int(row[0]), int(row[1])) if row else (0, 0)
+    broken = "The chain has no head: somebody has removed it." if chained else ""
+    return ChainState(entries=rows, broken=broken, done=not broken)
 
 
 def _has_chain(tx: Tx) -> bool:
@@ -220,6 +240,8 @@ def _follow(state: ChainState, rows: Sequence[Row]) -> ChainState:
     return ChainState(seq, entries, known)
 
 
+_LOST_HEAD = "the head was missing"
+"""What stands in the place of a hash before a row that found no head."""
 _BY_HAND = "it is no part of the chain; an older version or a hand has written it"
 
 

@@ -10,6 +10,8 @@ next one begins. A text is looked for in at most 1,000 bodies and 16 MB a page.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +34,8 @@ SUCCESS, FAILURE = 0.999, 0.001
 """How well it went, from which on and up to which it is a success or a failure."""
 OUTCOMES = ("success", "partial", "failure", "unknown")
 OutcomeWord = Literal["success", "partial", "failure", "unknown"]
+_FIELD = re.compile(r"\s*:")
+"""What follows the name of a field."""
 _FIRST = -1
 """No row has this number or a lower one."""
 _STAGE = "store"
@@ -339,30 +343,42 @@ def find_excerpt(body: bytes, needle: str) -> str | None:
     True
     """
     escaped = msgspec.json.encode(needle)[1:-1].decode()
-    if escaped not in body.decode(errors="replace").lower():
-        return None
-    try:
-        tree = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    for text in _texts(tree):
+    for text in _texts_with(body.decode(errors="replace"), escaped):
         if (at := text.lower().find(needle)) >= 0:
             start, end = max(0, at - EXCERPT), at + len(needle) + EXCERPT
             return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
     return None
 
 
-def _texts(tree: object) -> Iterator[str]:
-    """Every text of a tree that is no name of a field."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, str):
-            yield node
-        elif isinstance(node, dict):
-            waiting += reversed(node.values())
-        elif isinstance(node, list):
-            waiting += reversed(node)
+def _texts_with(document: str, needle: str) -> Iterator[str]:
+    """The texts of a JSON document that have the needle, without names of fields; both are escaped as JSON is.
+
+    From find to find, and never value by value: a body may have millions of values, and nobody waits for that.
+    """
+    lowered = document.lower()
+    if needle not in lowered:
+        return
+    if len(lowered) != len(document):  # of all letters, one becomes two when it is small
+        lowered = document.replace("\u0130", "\ue000").lower()
+        needle = needle.replace("\u0130".lower(), "\ue000")
+    quotes = document.replace("\\\\", "__").replace('\\"', "__")
+    """In which each quotation mark begins or ends a text."""
+    at, seen, inside = 0, 0, False
+    while (at := lowered.find(needle, at)) >= 0:
+        inside ^= bool(quotes.count('"', seen, at) % 2)
+        begin, end = (quotes.rfind('"', 0, at), quotes.find('"', at)) if inside else (-1, -1)
+        at = seen = end + 1 if inside else quotes.find('"', at)
+        if at <= 0:
+            return
+        if inside:
+            inside = False
+            if not _FIELD.match(document, at):
+                yield from _decoded(document[begin:at])
+
+
+def _decoded(text: str) -> Iterator[str]:
+    with contextlib.suppress(msgspec.DecodeError):
+        yield msgspec.json.decode(text.encode(errors="replace"), type=str)
 
 
 def _found_from_row(row: Row, excerpt: str | None = None) -> FoundTrajectory:

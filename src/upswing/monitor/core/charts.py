@@ -15,7 +15,7 @@ from upswing.logs import printable
 COLOURS = ("#0072b2", "#b7791f", "#007a5a", "#a8508a", "#c2410c", "#6b7280")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 720, 220, 52, 28, 10
 _BARS = "▁▂▃▄▅▆▇█"
-_MOST_SERIES = 6
+MOST_SERIES = 6
 _TICKS = 4
 
 
@@ -59,7 +59,7 @@ def _bar(value: float, low: float, high: float) -> int:
 
 def svg_chart(chart: ReportChart) -> str:
     """The chart as a self-contained SVG element."""
-    series = chart.series[:_MOST_SERIES]
+    series = chart.series[:MOST_SERIES]
     values = [
         value for each in series for value in each.values if value is not None and isfinite(value)
     ]
@@ -79,7 +79,7 @@ def svg_chart(chart: ReportChart) -> str:
 
 def legend(chart: ReportChart) -> list[tuple[str, str]]:
     """Name and colour of every series that is drawn."""
-    return [(each.name, COLOURS[at]) for at, each in enumerate(chart.series[:_MOST_SERIES])]
+    return [(each.name, COLOURS[at]) for at, each in enumerate(chart.series[:MOST_SERIES])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from math import fsum
 
 from msgspec import Struct
 
+from upswing.monitor.core.model_figures import MOST_MODELS, OTHER
+
 _MILLION = 1_000_000
 NOBODY = ""
 """The model of what belongs to none."""
@@ -81,7 +83,7 @@ class CostTable(Struct, frozen=True, kw_only=True):
     """What everything has cost."""
 
     models: tuple[ModelCost, ...] = ()
-    """The dearest first."""
+    """The dearest first; of very many, all others together."""
     without_model: dict[str, float] = {}
     """`training_usd` and `judge_usd` that belong to no version."""
     total_usd: float = 0.0
@@ -102,9 +104,42 @@ def cost_table(
         "judge_usd": _cents(used[NOBODY].judge_usd) if NOBODY in used else 0.0,
     }
     return CostTable(
-        models=tuple(sorted(costs, key=lambda each: (-each.total_usd, each.model_id))),
+        models=_told_by_name(costs),
         without_model=apart,
         total_usd=_cents(fsum((*(each.total_usd for each in costs), *apart.values()))),
+    )
+
+
+def _told_by_name(costs: Sequence[ModelCost]) -> tuple[ModelCost, ...]:
+    """The dearest and most used, and all others together: anybody can name a model."""
+    ordered = sorted(
+        costs,
+        key=lambda each: (
+            each.model_id == OTHER,
+            -each.total_usd,
+            -each.trajectories,
+            each.model_id,
+        ),
+    )
+    rest = ordered[MOST_MODELS:]
+    if len(rest) > 1:
+        ordered = [*ordered[:MOST_MODELS], _together(rest)]
+    return tuple(sorted(ordered, key=lambda each: (-each.total_usd, each.model_id)))
+
+
+def _together(costs: Sequence[ModelCost]) -> ModelCost:
+    trajectories = sum(each.trajectories for each in costs)
+    total = fsum(each.total_usd for each in costs)
+    return ModelCost(
+        model_id=OTHER,
+        training_usd=_cents(fsum(each.training_usd for each in costs)),
+        judge_usd=_cents(fsum(each.judge_usd for each in costs)),
+        serving_usd=_cents(fsum(each.serving_usd for each in costs)),
+        total_usd=_cents(total),
+        tokens=fsum(each.tokens for each in costs),
+        trajectories=trajectories,
+        uncounted=sum(each.uncounted for each in costs),
+        usd_per_trajectory=total / trajectories if trajectories else None,
     )
 
 

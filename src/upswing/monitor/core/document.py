@@ -14,8 +14,14 @@ from html import escape
 from upswing.logs import printable
 from upswing.monitor.core.charts import ReportChart, legend, sparkline, svg_chart
 
-_CODE = re.compile(r"`([^`]*)`")
-_MARKDOWN = {ord(mark): f"\\{mark}" for mark in "\\[]<>!|"}
+_CODE = re.compile(r"(?<!`)`([^`|\\]+)`(?!`)")
+"""A piece of code as everybody reads it: other backticks are no markup of ours, and stay what they are."""
+_MARKDOWN = {ord(mark): f"\\{mark}" for mark in "\\[]<>!|`*~#@"}
+_UNDERLINE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_LINK = re.compile(r"(?i)(:(?=//)|(?<=www)\.)")
+"""By which many take a text for a link, without any markup."""
+_BULLET = re.compile(r"^([0-9]{1,9}(?=[.)](?:\s|$))|(?=[-+=](?![0-9])))")
+"""Before what a line must not begin with."""
 _LONGEST = 2000
 """Characters of one piece of text."""
 
@@ -68,9 +74,9 @@ def _markdown_block(block: Block) -> str:
         case Heading(text):
             return f"## {_plain(text)}"
         case Paragraph(text):
-            return _plain(text)
+            return _line(text)
         case Bullets(items):
-            return "\n".join(f"- {_plain(item)}" for item in items)
+            return "\n".join(f"- {_line(item)}" for item in items)
         case Table(head, rows):
             return _markdown_table(head, rows)
         case ReportChart():
@@ -79,8 +85,8 @@ def _markdown_block(block: Block) -> str:
 
 def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     rule = ["---", *("---:" for _ in head[1:])]
-    lines = [head, rule, *rows]
-    return "\n".join(f"| {' | '.join(map(_plain, line))} |" for line in lines)
+    lines = [map(_plain, head), rule, *(map(_plain, row) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _markdown_chart(chart: ReportChart) -> str:
@@ -94,9 +100,16 @@ def _plain(text: str) -> str:
     """One line without any markup but code."""
     line = _one_line(text)
     parts = _CODE.split(line)
-    return "".join(
-        f"`{part}`" if at % 2 else part.translate(_MARKDOWN) for at, part in enumerate(parts)
-    )
+    return "".join(f"`{part}`" if at % 2 else _escaped(part) for at, part in enumerate(parts))
+
+
+def _line(text: str) -> str:
+    """The same as a line of its own, which begins no list and no rule."""
+    return _BULLET.sub(r"\1\\", _plain(text))
+
+
+def _escaped(text: str) -> str:
+    return _LINK.sub(r"\\\1", _UNDERLINE.sub(r"\\_", text.translate(_MARKDOWN)))
 
 
 def _one_line(text: str) -> str:

@@ -38,6 +38,8 @@ _NAME = 80
 """Characters of a tool's, agent's or user's name."""
 _TOOLS = 40
 """Of an episode that are looked at."""
+_ANSWER = 10_000
+"""Characters of its last words that are kept: whether it refuses is said at the beginning."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _QUARTER = 0.25
 _BY_REASON: dict[str, FailureLabel] = {
@@ -120,16 +122,16 @@ def read_episode(episode: StoredEpisode) -> EpisodeReading:
     named = (name for call in calls for name in _text(call.get("tool_name")).split("+"))
     reasons = _object(gateway.get("finish_reasons"))
     return EpisodeReading(
-        rollout=_text(gateway.get("rollout")),
+        rollout=_text(gateway.get("rollout"))[:_NAME],
         named=gateway.get("named") is True,
         prompt_bytes=int(_number(gateway.get("prompt_bytes")) or 0) or _observed(turns),
         first_token_ms=_number(gateway.get("first_token_ms")),
-        finish_reasons=tuple(sorted(str(name)[:_NAME] for name in reasons if name)),
+        finish_reasons=tuple(sorted(str(name)[:_NAME] for name in reasons if name))[:_TOOLS],
         error=_own_error(gateway, episode),
         tools=tuple(sorted({name[:_NAME] for name in named if name}))[:_TOOLS],
         offered=_offered(turns),
         tool_failed=any(_failed_call(turn) for turn in turns),
-        answer=_text(actions[-1].get("raw_response")) if actions else "",
+        answer=_text(actions[-1].get("raw_response"))[:_ANSWER] if actions else "",
     )
 
 

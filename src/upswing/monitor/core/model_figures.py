@@ -21,6 +21,10 @@ from math import isfinite, sqrt
 
 from msgspec import Struct
 
+OTHER = "other"
+"""All models together that are not told by name."""
+MOST_MODELS = 100
+"""That are told by name. Anybody can name a model in a trajectory, and nobody reads of more."""
 _COMPLETED = 0.999
 _UNHAPPY = 0.5
 

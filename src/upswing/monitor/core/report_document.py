@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from upswing.monitor.core.charts import ReportChart, Series
+from upswing.monitor.core.charts import MOST_SERIES, ReportChart, Series
 from upswing.monitor.core.costs import CostTable
 from upswing.monitor.core.document import Block, Bullets, Document, Heading, Paragraph, Table
 from upswing.monitor.core.model_figures import ModelFigures
@@ -203,10 +204,10 @@ def _trend_blocks(trend: Sequence[TrendPoint]) -> Iterable[Block]:
     days = tuple(sorted({each.day for each in trend}))
     if not days:
         return
-    models = sorted(
-        {each.model_id for each in trend},
-        key=lambda name: (-sum(p.trajectories for p in trend if p.model_id == name), name),
-    )
+    most: Counter[str] = Counter()
+    for each in trend:
+        most[each.model_id] += each.trajectories
+    models = sorted(most, key=lambda name: (-most[name], name))[:MOST_SERIES]
     by_place = {(each.day, each.model_id): each for each in trend}
     rewards = [
         Series(name, tuple(_reward_of(by_place.get((day, name))) for day in days))

@@ -59,6 +59,8 @@ def write_ops_files(folder: Path, setup: OpsSetup, *, overwrite: bool = True) ->
         raise Misuse(
             f"{changed[0]} is there already and differs: name another folder, or overwrite it with --force."
         )
+    for path in texts:
+        _require_own_place(folder, path)
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -66,4 +68,18 @@ def write_ops_files(folder: Path, setup: OpsSetup, *, overwrite: bool = True) ->
 
 
 def _differs(path: Path, text: str) -> bool:
-    return path.exists() and path.read_bytes() != text.encode()
+    return path.is_file() and path.read_bytes() != text.encode()
+
+
+def _require_own_place(folder: Path, path: Path) -> None:
+    """`Misuse` where the way to a file, or the file itself, is a link: nobody knows whose file would be written."""
+    for part in (path, *path.parents):
+        if part == folder:
+            break
+        wrong = part.is_symlink() or (
+            part.exists() and not (part.is_file() if part == path else part.is_dir())
+        )
+        if wrong:
+            raise Misuse(
+                f"{part} is a link, or no {'file' if part == path else 'folder'}: remove it."
+            )

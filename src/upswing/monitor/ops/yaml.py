@@ -13,13 +13,14 @@ none: []
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 Tree = Mapping[str, "Tree"] | Sequence["Tree"] | str | float | bool
 _PLAIN = re.compile(r"[A-Za-z_/][\w./-]*|\d+[smhd]")
 _BLOCK = re.compile(r"\S(.*\S)?(\n+ *\S(.*\S)?)+")
+_ENDS_NO_LINE = re.compile(r"[^\n\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]*")
+"""Nothing that YAML takes for the end of a line, or refuses."""
 """Several lines, the first of which is not indented, and none of which ends with a space."""
 _RESERVED = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 """What YAML takes for something else than text."""
@@ -42,7 +43,7 @@ def _lines(tree: Tree) -> Iterator[str]:
             first, *rest = _lines(value)
             yield f"- {first}"
             yield from (f"  {line}".rstrip() for line in rest)
-    elif isinstance(tree, str) and _BLOCK.fullmatch(tree):
+    elif isinstance(tree, str) and _BLOCK.fullmatch(tree) and _is_plain(tree):
         yield "|-"
         yield from tree.split("\n")
     else:
@@ -63,9 +64,20 @@ def _scalar(value: Tree) -> str:
             return "[]"
 
 
+def _is_plain(text: str) -> bool:
+    return all(map(_ENDS_NO_LINE.fullmatch, text.split("\n")))
+
+
+def _spelled(character: str) -> str:
+    """As it stands between double quotes."""
+    if _ENDS_NO_LINE.fullmatch(character):
+        return f"\\{character}" if character in '"\\' else character
+    return f"\\u{ord(character):04x}"
+
+
 def _text(value: str) -> str:
     if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
         return value
-    if "\n" in value:
-        return json.dumps(value, ensure_ascii=False)
+    if not _ENDS_NO_LINE.fullmatch(value):
+        return '"' + "".join(map(_spelled, value)) + '"'
     return "'" + value.replace("'", "''") + "'"

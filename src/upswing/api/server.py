@@ -18,8 +18,8 @@ from upswing.api.router import (
     Route,
     Router,
     StreamingAnswer,
-    problem_form,
     problem,
+    problem_form,
 )
 from upswing.infra.http1.connection import Connection
 from upswing.infra.http1.limits import PortLimits

@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import os
 import shutil
 import socket
 import sqlite3
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -230,9 +232,46 @@ def test_a_loop_that_starts_is_waited_for_and_not_called_wrong(case):
     with lock_for_writing(case.folder):
         found = look("backend", case)
         assert (found.ok, found.state) == (False, "pending")
+        assert "waits for its store" in found.sentence
         assert look("port", case).ok
         assert look("store", case).ok
     assert look("backend", case).ok
+
+
+@pytest.mark.parametrize("name", ["gateway port", "keys", "backend"])
+@pytest.mark.parametrize(("age", "state"), [(0, "pending"), (10_000, "wrong")])
+def test_a_gateway_that_does_not_answer_is_waited_for_while_the_loop_is_young(
+    name, age, state, case
+):
+    with contextlib.closing(socket.socket()) as held:
+        held.bind(("127.0.0.1", 0))  # and nobody listens
+        url = f"http://127.0.0.1:{held.getsockname()[1]}"
+        _running(case, url, age)
+        found = look(name, case)
+    assert (found.ok, found.state) == (False, state), found
+    assert ("The loop is starting and waits for" in found.sentence) is (state == "pending")
+
+
+def _running(case, url, age):
+    """What a loop of this process says, so many seconds ago, of where it answers."""
+    path = case.folder / "running.json"
+    path.write_text(
+        json.dumps(
+            {
+                "pid": os.getpid(),
+                "http_url": url,
+                "gateway_url": url,
+                "nats_url": "",
+                "nats_urls": {},
+                "key": "k",
+                "data": str(case.folder),
+                "gateway_key": "k",
+            }
+        )
+    )
+    path.chmod(0o600)
+    then = time.time() - age
+    os.utime(path, (then, then))
 
 
 @pytest.mark.parametrize("variable", ["TRAJECTORY_STORAGE_PATH", "MODEL_STORAGE_PATH"])

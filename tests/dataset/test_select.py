@@ -17,7 +17,7 @@ from upswing.dataset.filtering import (
     SelectionSpec,
     describe_exclusions,
 )
-from upswing.dataset.groups import count_learnable
+from upswing.dataset.groups import count_learnable, split_into_groups
 from upswing.dataset.select import GROUPED, select
 from upswing.dataset.split import is_held_out
 
@@ -498,6 +498,14 @@ def test_one_keys_claims_of_another_source_leave_out_nobody_else(claim, honest, 
     alone = set(names(select(theirs, spec)))
     assert len(alone) == len(theirs)
     assert alone <= set(names(select([*theirs, *loud], spec)))
+
+
+def test_the_name_of_a_group_says_who_reports_on_it_or_that_nobody_does():
+    silent = [replace(each, reported=None) for each in attempts(0, "k2", "reported", 4)]
+    people = [*attempts(0, "k1", "verified", 12), *attempts(0, "k3", "feedback", 4), *silent]
+    made = dict(split_into_groups(people))
+    told = {name.partition(" (")[2] for name in made}
+    assert told == {"", "feedback)", "nobody reports on all)"}
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "reinforce"])

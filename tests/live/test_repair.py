@@ -173,6 +173,23 @@ def test_each_table_says_how_many_rows_are_kept_restored_and_missing(
     assert ("Nothing is missing." in lines) is (lost + gap <= restored)
 
 
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_of_a_sound_store_it_is_said_that_nothing_was_wrong(waiting):
+    report = RepairReport({"trajectories": 5}, {}, [], set(), "", {}, sound=True)
+    report.restored["trajectories"] = waiting
+    lines = _report_lines(report)
+    assert lines[0] == "Nothing was wrong with the store: it is as it was."
+    assert "restored" not in " ".join(lines)
+    assert any("1 more lay in the streams" in line for line in lines) is bool(waiting)
+
+
+async def test_a_sound_store_is_told_apart_from_a_damaged_one(tmp_path, capsys):
+    (await filled(tmp_path, rows=4)).close()
+    assert (await in_thread(repaired, tmp_path, capsys, code=0))["sound"] is True
+    (tmp_path / FILE).write_bytes(b"junk")
+    assert (await in_thread(repaired, tmp_path, capsys, code=0))["sound"] is False
+
+
 def test_a_directory_in_use_or_missing_is_one_sentence(tmp_path, capsys):
     assert main(["repair", "--data", str(tmp_path / "none")]) == 1
     store = open_store(tmp_path)

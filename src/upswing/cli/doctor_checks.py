@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.metadata
 import os
 import shutil
@@ -11,6 +12,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -52,9 +54,14 @@ class DoctorCase:
 
         return self.running() is None and is_locked(self.folder)
 
-    def age(self) -> float:
-        """Seconds since the running loop said where it answers."""
-        return time.time() - (self.folder / "running.json").stat().st_mtime
+    def is_young(self) -> bool:
+        """Whether a loop starts, or said so lately where it answers that it may still be loading its model."""
+        if self.starting():
+            return True
+        with contextlib.suppress(FileNotFoundError):
+            age = time.time() - (self.folder / "running.json").stat().st_mtime
+            return self.running() is not None and age <= _START_SECONDS
+        return False
 
     def decided(self) -> tuple[Settings, Surroundings]:
         from upswing.config import read_settings, read_surroundings
@@ -64,6 +71,17 @@ class DoctorCase:
 
 class CheckPending(Misuse):
     """Not wrong, but not there yet: a loop starts, or a model server comes back."""
+
+
+@contextlib.contextmanager
+def _pending_while_young(case: DoctorCase, awaited: str) -> Iterator[None]:
+    """What a loop that starts does not answer yet is no fault."""
+    try:
+        yield
+    except Transient as error:
+        if not case.is_young():
+            raise
+        raise CheckPending(f"The loop is starting and waits for {awaited}. {error}") from None
 
 
 class CheckFailed(Misuse):
@@ -260,7 +278,8 @@ def check_port(case: DoctorCase) -> str:
     if running := case.running():
         from upswing.cli.client import ask
 
-        ask(case.folder, "GET", "/health")
+        with _pending_while_young(case, "its port"):
+            ask(case.folder, "GET", "/health")
         return f"The loop answers at {running.http_url} (process {running.pid})."
     if case.starting():
         return "A loop is starting in this directory."
@@ -277,7 +296,9 @@ def check_gateway_port(case: DoctorCase) -> str:
         return "The loop was started with --no-gateway."
     from upswing.serve.readiness import gateway_status
 
-    return f"The gateway answers at {running.gateway_url}: {gateway_status(running.gateway_url)}."
+    with _pending_while_young(case, "its gateway"):
+        status = gateway_status(running.gateway_url)
+    return f"The gateway answers at {running.gateway_url}: {status}."
 
 
 def check_keys(case: DoctorCase) -> str:
@@ -295,8 +316,9 @@ def check_keys(case: DoctorCase) -> str:
         from upswing.cli.client import ask
         from upswing.serve.readiness import list_models
 
-        ask(case.folder, "GET", "/v1/keys")
-        list_models(f"{running.gateway_url}/v1", running.gateway_key)
+        with _pending_while_young(case, "its gateway"):
+            ask(case.folder, "GET", "/v1/keys")
+            list_models(f"{running.gateway_url}/v1", running.gateway_key)
         return "The operator's and the agents' key are taken."
     return "The keys are there." if known else "Keys are made at the first start."
 
@@ -309,16 +331,13 @@ def check_backend(case: DoctorCase) -> str:
 
     settings, surroundings = case.decided()
     if case.starting():
-        raise CheckPending("A loop is starting in this directory.")
+        part = "its bus and its workers" if (case.folder / "upswing.db").exists() else "its store"
+        raise CheckPending(f"A loop is starting in this directory and waits for {part}.")
     if (running := case.running()) and running.gateway_url:
-        try:
+        with _pending_while_young(case, "a model to answer"):
             probed = probe_one_token(
                 f"{running.gateway_url}/v1", running.gateway_key, is_gateway=True
             )
-        except Transient as error:
-            if case.age() > _START_SECONDS:
-                raise
-            raise CheckPending(f"The loop has just started. {error}") from None
         return f"{probed.model} answered through the gateway in {probed.seconds:.1f} s."
     base = defaults(settings, surroundings).base_model
     if settings.serve.url and base:

@@ -52,6 +52,8 @@ class RepairReport:
     archive: Counter[str] = field(default_factory=Counter)
     streams: Counter[str] = field(default_factory=Counter)
     trouble: list[str] = field(default_factory=list)
+    sound: bool = False
+    """Nothing was wrong with the store."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -65,6 +67,7 @@ class RepairReport:
             "restored": dict(self.restored),
             "missing": self.missing(),
             "trouble": self.trouble,
+            "sound": self.sound,
             "missing_numbers": {t: list(g) for t, g in self.gaps.items()},
         }
 
@@ -105,8 +108,9 @@ def rebuild(folder: Path) -> RepairReport:
         old, new = folder / store_mark.DATABASE, folder / f"{store_mark.DATABASE}.repair"
         sound = _is_sound(folder)
         found = salvage_database(old, new, before)
+        sound = sound and not (found.lost or found.tables or found.names or found.gaps)
         damaged_copy = ""
-        if sound and not (found.lost or found.tables or found.names or found.gaps):
+        if sound:
             new.unlink()
         else:
             damaged_copy = _keep_damaged_copy(old) if old.exists() else ""
@@ -115,7 +119,7 @@ def rebuild(folder: Path) -> RepairReport:
             new.replace(old)
             store_mark.record_and_seal(folder)
     unmarked = not before and not found.kept and had_streams
-    return _report_of(found, damaged_copy, unmarked=unmarked)
+    return _report_of(found, damaged_copy, unmarked=unmarked, sound=sound)
 
 
 def _is_sound(folder: Path) -> bool:
@@ -131,7 +135,7 @@ def _is_sound(folder: Path) -> bool:
         return False
 
 
-def _report_of(found: Salvage, damaged_copy: str, *, unmarked: bool) -> RepairReport:
+def _report_of(found: Salvage, damaged_copy: str, *, unmarked: bool, sound: bool) -> RepairReport:
     return RepairReport(
         dict(found.kept),
         dict(found.lost),
@@ -140,6 +144,7 @@ def _report_of(found: Salvage, damaged_copy: str, *, unmarked: bool) -> RepairRe
         damaged_copy,
         found.gaps,
         unmarked,
+        sound=sound,
     )
 
 
@@ -322,6 +327,22 @@ async def _open_bus(folder: Path, url: str | None) -> AsyncIterator[Bus]:
 
 
 def _report_lines(report: RepairReport) -> list[str]:
+    return _lines_of_sound_store(report) if report.sound else _lines_of_repair(report)
+
+
+def _lines_of_sound_store(report: RepairReport) -> list[str]:
+    """Nothing was restored, since nothing was lost; what waited in the streams was never there."""
+    lines = ["Nothing was wrong with the store: it is as it was."]
+    lines += [f"{table}: {kept}." for table, kept in sorted(report.kept.items())]
+    lines += [
+        f"{table}: {count} more lay in the streams or the archive and were in no store yet; now they are."
+        for table, count in sorted(report.restored.items())
+        if count
+    ]
+    return lines + report.trouble
+
+
+def _lines_of_repair(report: RepairReport) -> list[str]:
     missing = report.missing()
     known = {*report.kept, *report.restored, *report.lost, *report.gaps}
     lines = [

@@ -160,7 +160,7 @@ def _apart_by_claims(name: str, members: list[A]) -> list[tuple[str, list[A]]]:
         by_source.setdefault(own, []).extend(mine)
     first = max(by_source, key=lambda source: len(by_source[source]))
     return [
-        (name if source == first else f"{name} ({source or 'mixed'})", some)
+        (name if source == first else f"{name} ({source or 'nobody reports on all'})", some)
         for source, some in by_source.items()
     ]
 

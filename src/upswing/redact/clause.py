@@ -97,6 +97,8 @@ _TAKING = frozenset(
     """
     use take put set try go with pick choose make add enter nimm nimmt nehmen setz setze gib verwende benutz benutze trag hab habe mach du wir ich
     prends mets utilise choisis mettre prendre utiliser usa pon poner usar ponle elige toma usi metti prendi mettere usare prendere use coloca poe por
+    nehmt verwendet benutzt setzt tragt macht prenez mettez utilisez choisissez usad usen pongan tomen elijan usem coloquem ponham usate mettete prendete scegliete
+    wezcie uzyjcie wpiszcie ustawcie vezmete pouzijte nastavte zadejte hasznaljatok folositi puneti kullanin yazin girin
     neem gebruik zet nemen gebruiken zetten wez uzyj wpisz ustaw uzyc vezmi pouzij nastav ta anvand satt brug bruk tag sett kayta laita ottaa vedd hasznald legyen
     pune foloseste kullan yaz
     """.split()  # noqa: SIM905
@@ -111,6 +113,7 @@ _COUNTED = re.compile(
 )
 _LATIN = re.compile(r"[\t\n\r -~]*")
 _RULE = re.compile(r"[\W_]+")
+_JOINED = re.compile(r"[^\W\d_]{4,24}(?:[-_.][^\W\d_]{4,24}){1,6}(?:[-_.]?[0-9]{1,4})?")
 
 
 def values_after_name(text: str, start: int, search_end: int, *, adjacent: bool) -> list[Span]:
@@ -146,11 +149,15 @@ def values_after_name(text: str, start: int, search_end: int, *, adjacent: bool)
         cue = cue or ("," in between and text[high : high + 1] == ",")
         at = token.end()
         aside = aside or word.lower() in _ASIDE
-        told = foreign and _is_other_script_word(word) and (cue or at_first)
+        told = (
+            foreign
+            and _is_other_script_word(word)
+            and (cue or at_first or between.strip().isalpha())
+        )
         if (
             told
             or is_strong_token(word)
-            or (_is_word_with_number(word) and last not in OF)
+            or ((_is_word_with_number(word) or is_passphrase(word)) and last not in OF)
             or (
                 cue
                 and not aside
@@ -181,7 +188,7 @@ def _announces_value(between: str, *, cue: bool, polish: bool) -> bool:
         return cue or "," in between
     if not words or not words[-1][-1].isalpha():
         return cue
-    if polish and words[-1] == "to":
+    if (polish and words[-1] == "to") or words[-2:] == ["to", "be"]:
         return True
     again = "," in between or (len(words) > 1 and words[0] in ("it", "es", "het"))
     return (again and words[-1] in SHORT_CUES) or words[-1] in ("it's", "that's", "c'est")
@@ -259,6 +266,17 @@ def _is_word_with_number(word: str) -> bool:
     return match is not None and not is_ordinary_word(match.group(1))
 
 
+def is_passphrase(word: str, least: int = 3) -> bool:
+    """So many words or more, joined, most of which no sentence needs: `lavendel-pumpernickel-waterfall`."""
+    if not _JOINED.fullmatch(word):
+        return False
+    words = [part.lower() for part in re.split(r"[-_.]", word) if not part.isdigit()]
+    known = [
+        part for part in words if part in SERVICES or is_ordinary_word(part.rstrip("0123456789"))
+    ]
+    return len(words) >= least and len(known) * 2 < len(words)
+
+
 def is_password_candidate(word: str) -> bool:
     """A word, digits or words with digits that no sentence needs beside the name of a password."""
     if word.isdigit():
@@ -307,7 +325,7 @@ class _Backwards:
             if not piece[0].isascii() and len(piece) < 5:
                 self._said = self._said or piece in ("という", "って", "との")
                 continue
-            if piece[-1] in ".?;:" or (piece[-1] == "!" and not is_strong_token(piece)):
+            if piece[-1] in ".;:" or (piece[-1] in "!?" and not self._goes_on(word)):
                 return []  # another sentence
             a, b = _trim_span(self._text, word.start(), word.end())
             if self._is_value(number, a, b):
@@ -334,6 +352,12 @@ class _Backwards:
             self._said = True
             return True
         return small in _THE_WORD or (self._hungarian and small in ("a", "az"))
+
+    def _goes_on(self, word: re.Match[str]) -> bool:
+        """Does the sign at the end of this token belong to it: `… Summer77? as the password`?"""
+        piece, rest = word.group(), self._text[word.end() : word.end() + 3].lstrip("`\"' ")
+        shown = is_strong_token(piece) or _is_word_with_number(piece[:-1])
+        return shown and (piece[-1] == "!" or rest[:1].islower())
 
     def _is_value(self, number: int, a: int, b: int) -> bool:
         """A token that shows itself; a plain word where no article makes it a thing, nor a question."""
@@ -394,7 +418,7 @@ def value_before_bracketed_remark(
 
 def _is_evident_secret(word: str) -> bool:
     """A token that shows itself: made to be a secret, or a word with a number."""
-    if is_strong_token(word) or _is_word_with_number(word):
+    if is_strong_token(word) or _is_word_with_number(word) or is_passphrase(word):
         return True
     digits = sum(ch.isdigit() for ch in word)
     told = is_password_candidate(word) or is_cyrillic_or_greek_candidate(word)

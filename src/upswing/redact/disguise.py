@@ -26,6 +26,8 @@ _B85 = r"0-9A-Za-z!#$%&()*+\-;<=>?@^_`{|}~"
 _RUNNING = r"A-Za-z0-9_.+/=\-"
 _ONE = r"[A-Za-z0-9_+/=.:@!#$%&*\-]"
 
+_SEED_WORD = r"(?:[A-Za-z]{4,8}|[A-Za-z](?:[A-GI-MP-Za-gi-mp-z][A-Za-z]|[Hh][Yy]|[Nn][A-CE-Za-ce-z]|[Oo][A-QS-Za-qs-z])|[Ee][Nn][Dd])"
+"""Every word of a seed phrase, and hardly twelve words of prose in a row: *the*, *and* and *for* are none."""
 MARKS: tuple[tuple[str, str, str], ...] = (
     ("base32", f"(?:{_GROUP32}){{2}}[A-Z2-7]{{0,7}}", "[^A-Z2-7]"),
     ("ascii85", "<~[!-uz]{10}", ""),
@@ -37,7 +39,7 @@ MARKS: tuple[tuple[str, str, str], ...] = (
     ("quoted", "(?:=[2-7][0-9A-F]){3}", ""),
     ("quoted", "=(?:3D[A-Za-z0-9]|(?:40|2D|5F)[A-Za-z])", ""),
     ("quoted", r"[A-Za-z0-9_\-]=\r?\n[A-Za-z0-9]", ""),
-    ("words", r"(?:[A-Za-z]{3,8}[^A-Za-z<>]{1,8}){11}[A-Za-z]{3}", ""),
+    ("words", rf"(?:{_SEED_WORD}[^A-Za-z<>]{{1,8}}){{11}}[A-Za-z]{{3}}", ""),
     ("dump", r"[0-9a-fA-F]{5}0(?:: |  )[0-9a-fA-F]{2} ?[0-9a-fA-F]{2} [0-9a-fA-F]{2}", ""),
 )
 CHEAP = frozenset({"units", "words", "spaced", "quoted", "dump"})

@@ -19,6 +19,7 @@ from itertools import count, islice, pairwise
 from typing import NamedTuple, Protocol
 
 from .bip39 import WORDS
+from .digits import RUN, DigitText, holds_digit_run, max_digit_runs
 from .disguise import CHEAP, Begun, prefix_marks
 from .disguise import MARKS as DISGUISES
 from .rule import LEFT, Anchor, Rule
@@ -95,7 +96,9 @@ _LETTERS = re.compile(rb"[a-z]{3,8}")
 _WORD = re.compile(rb"[A-Za-z]{3,8}")
 _WORD_END = re.compile(rb"[A-Za-z]*")
 _SEED_WORDS = frozenset(word.encode() for word in WORDS)
-_SEED_STARTS = frozenset(word[:3] for word in _SEED_WORDS)
+_SEED_STARTS = frozenset(word[:4] for word in _SEED_WORDS if len(word) > 3)
+_SHORT_SEED_WORDS = frozenset(word for word in _SEED_WORDS if len(word) == 3)
+"""Four letters tell a word of the list from all others in it."""
 _SEED_LENGTH = 12
 """Words of the shortest seed phrase."""
 _BEFORE, _BEFORE_REACH = 3, 48
@@ -514,7 +517,10 @@ def _likely_seed_marks(low: bytes, marks: Sequence[int]) -> Iterator[int]:
     """Sorted marks whose own word is in the list, and those before it; without those close behind another."""
     last = -_WITHIN
     for at in marks:
-        if at - last < _WITHIN or low[at - 2 : at + 1] not in _SEED_STARTS:
+        if at - last < _WITHIN or (
+            low[at - 2 : at + 2] not in _SEED_STARTS
+            and low[at - 2 : at + 1] not in _SHORT_SEED_WORDS
+        ):
             continue
         word = _LETTERS.match(low, at - 2)
         if word is None or word[0] not in _SEED_WORDS:
@@ -605,11 +611,61 @@ class _Database:
         return True
 
 
+class _DigitShapes:
+    """Shapes that hold a run of digits: looked for around such runs, or everywhere where there are many."""
+
+    def __init__(self, anchors: list[tuple[int, Anchor]]) -> None:
+        self._anchors = anchors
+        self._width = max((anchor.width for _, anchor in anchors), default=0)
+        self._runs = _Database([RUN], [hyperscan.HS_FLAG_SOM_LEFTMOST])
+        self._shapes = (
+            _Database([_group_expression([a]) for _, a in anchors], [0] * len(anchors))
+            if anchors
+            else None
+        )
+
+    def find_places(self, data: bytes, most: int) -> set[tuple[int, int]]:
+        """`data` ends with padding, so that a run at its end ends, too. Raises TooMany for more than `most`."""
+        runs: list[Span] = []
+        limit = max_digit_runs(len(data))
+
+        def note(_number: int, start: int, end: int, _flags: int, _context: object) -> bool:
+            runs.append((start, end))
+            return len(runs) > limit
+
+        if self._shapes is None:
+            return set()
+        if not self._runs.scan(data, note):
+            return {
+                (at, self._anchors[n][0]) for at, n in self._shapes_in(self._shapes, data, most)
+            }
+        if not runs:
+            return set()
+        near = DigitText(data, sorted(runs), self._width)
+        return {
+            (near.position(at), self._anchors[n][0])
+            for at, n in self._shapes_in(self._shapes, near.data, most)
+        }
+
+    def _shapes_in(self, shapes: _Database, data: bytes, most: int) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+
+        def note(number: int, _from: int, end: int, _flags: int, _context: object) -> bool:
+            found.append((end - self._anchors[number][1].width, number))
+            return len(found) > most
+
+        if not shapes.scan(data, note):
+            raise TooMany([at for at, _ in found])
+        return found
+
+
 class HyperscanEngine:
-    """All anchors and decoders in one pass, at hundreds of megabytes a second."""
+    """Anchors and decoders in one pass, at hundreds of megabytes a second; digits and words in a row in one more each."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
         anchors = _anchors_of(rules)
+        self._digits = _DigitShapes([each for each in anchors if holds_digit_run(each[1])])
+        anchors = [each for each in anchors if not holds_digit_run(each[1])]
         groups = _group_by_ending([(rule, anchor) for rule, anchor in anchors if not anchor.late])
         self._words = [_AnchorGroup(group) for group in groups]
         self._late = [_SharedWord(group) for group in _group_by_literal(anchors)]
@@ -651,16 +707,23 @@ class HyperscanEngine:
                 ends[number] = [end]
             return tick() > events
 
-        if not self._anchors.scan(data + _PADDING, note):
+        padded = data + _PADDING
+        if not self._anchors.scan(padded, note):
             raise TooMany([end for some in ends.values() for end in some])
         in_row = ends.pop(self._in_row, None) is not None
-        found = self._places(data, ends, most) if ends else Nominations()
+        shapes = self._digits.find_places(padded, events)
+        found = self._places(data, ends, shapes, most) if ends or shapes else Nominations()
         found.in_row = in_row
         return found
 
-    def _places(self, data: bytes, ends: dict[int, list[int]], most: ScanLimits) -> Nominations:
-        low = b""
-        places: set[tuple[int, int]] = set()
+    def _places(
+        self,
+        data: bytes,
+        ends: dict[int, list[int]],
+        places: set[tuple[int, int]],
+        most: ScanLimits,
+    ) -> Nominations:
+        low, shapes = b"", len(places)
         marks: dict[str, set[int]] = {}
         some, late = len(self._words), len(self._words) + len(self._late)
         for number, here in ends.items():
@@ -688,7 +751,9 @@ class HyperscanEngine:
                 ]
                 if found:
                     marks.setdefault(begun.name, set()).update(found)
-        return _nominations_within_limits(places, marks, most, sum(map(len, ends.values())))
+        return _nominations_within_limits(
+            places, marks, most, shapes + sum(map(len, ends.values()))
+        )
 
 
 def _group_by_literal(anchors: list[tuple[int, Anchor]]) -> list[list[tuple[int, Anchor]]]:

@@ -283,7 +283,7 @@ RULES = (
     Rule(
         "mac",
         r"(?<![A-Za-z0-9:.\-])(?:[0-9A-Fa-f]{2}(?P<s>[:\-])(?:[0-9A-Fa-f]{2}(?P=s)){4}[0-9A-Fa-f]{2}|[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4})(?![A-Za-z0-9]|[:\-.][0-9a-fA-F])",
-        anchors=(Anchor("", r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}", 17), Anchor("", r"[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}", 14)),
+        anchors=(Anchor("", r"[0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}", 17, core=r"[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}[:-][0-9A-Fa-f]{2}"), Anchor("", r"[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}", 14, core=r"\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}")),
         validator=_is_mac_address, kind="mac-address", priority=28, trusted=True,
         about="hardware addresses", example="a4:83:e7:2b:91:0c",
     ),

@@ -43,6 +43,7 @@ from .words import (
     PASSWORD_WORDS,
     PIN_NAMES,
     PIN_WORDS,
+    SECRET_CODE,
     VERB,
     describes_password,
 )
@@ -85,7 +86,7 @@ _FROM = (
 _TURKISH = rf"{_NAME}[ ](?P<au>{_WORD}{{3,64}}?)'?(?:den|dan|ten|tan)[ ](?P<bu>{_WORD}{{3,64}})"
 _SET = rf"{_NAME}(?P<g>(?:[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?)?)[ ](?P<to>(?i:to|auf|a(?![ ](?:ete|la|le|un|une|el|o|os|as)[ ])|sur|en|como|para|pra|su|na|op|as|per|in|naar|zu))[ ]{VALUE}"
 _BRACKETS = rf"{_NAME}(?:[ ][^\n.!?:=;,\"`<>|()\x00]{{1,50}})?{_NEXT}\((?P<u>[^()\n\"'`\x00]{{3,64}})\)(?![ ]?[:=])"
-_BESIDE = rf"{_NAME}(?:{_ADVERBS},?[ ]|(?<=[{PASSWORD}]))(?P<u>{_WORD[:-1]}:=]{{3,64}}+)(?![(\[=]|[ ]?[:=])"
+_BESIDE = rf"{_NAME}(?:{_ADVERBS},?[ ]|(?<=[{PASSWORD}]))(?P<u>{_WORD[:-1]}:=]{{3,64}}+)(?![(\[=]|[ ]?[:=](?![-']?[)(DP/|]))"
 _QUOTED = rf"{_NAME}(?P<g>[^\n.!?:=;\"'`<>|()A-Za-z0-9\x00]{{0,24}}|[ ][^\n.!?:=;\"'`<>|()\x00]{{1,40}}?[ ]){QUOTE}(?P<v>[^\"'`\n\x00]{{2,64}}){QUOTE}"
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _ADJACENT = rf"(?P<k>{PASSWORD}{{1,24}})(?P<g>[^\n.!?;A-Za-z0-9\"'`<>\x00]{{0,30}}?)(?<![\u0400-\u04ff])(?P<u>[A-Za-z0-9@#$%&*!+~^_][!-~]{{3,63}}?)(?=[\s,.{_CJK}\u3001-\u303f\x0e-\x14\"'`]|$)"
@@ -145,7 +146,9 @@ def _is_set_password(match: re.Match[str]) -> bool:
     value, quoted = value_and_quoted(match)
     around = match.string[max(0, match.start() - 60) : match.end() + 50]
     first = re.match(r"[\w\-]+", match.group("g").strip(" ,"))
-    if not SETTING.search(around) or (first and first.group().lower() in COMPOUNDS):
+    if not SETTING.search(around):
+        return False
+    if first and first.group().lower() in COMPOUNDS and not SETTING.fullmatch(first.group()):
         return False
     if quoted:
         return _is_quoted_password(value)
@@ -226,6 +229,8 @@ def _is_bare_password_beside_name(match: re.Match[str]) -> bool:
         return ends_sentence(match) and STRONG_LOGIN.search(before) is not None
     if has_mixed_characters(low) or low.isdigit() or is_strong_token(value.rstrip(".,;:?)")):
         return len(low) >= 5
+    if clause.is_passphrase(low, least=2):
+        return True
     if names_password_owner(text, match.end()):
         return False
     if PASSWORD in name and value.isascii():
@@ -313,7 +318,16 @@ def _values_before_remark(
 def find_told_passwords(
     text: str, position: int, search_start: int, search_end: int
 ) -> tuple[list[Span], int]:
-    """The values that the sentence at `position` tells, in the first form that fits."""
+    """The values that the sentence at `position` tells."""
+    spans, end = _find_in_first_form(text, position, search_start, search_end)
+    if spans and SECRET_CODE.match(text, position):
+        spans = [(low, high) for low, high in spans if not text[low:high].isdigit()]
+    return spans, end
+
+
+def _find_in_first_form(
+    text: str, position: int, search_start: int, search_end: int
+) -> tuple[list[Span], int]:
     stop = min(search_end, position + _REACH)
     meant, stop = _values_before_remark(text, position, search_start, stop)
     if meant:

@@ -61,8 +61,8 @@ QUALITIES = frozenset(
 """What may be said of the password before its value comes."""
 
 LOGIN = re.compile(
-    r"(?i)\b(?:user|username|users|login|log ?in|logged in|logon|sign in|account|with|using|use|try|connect|credentials|benutzer|benutzername|nutzer|anmelden|mit(?: dem| diesem)?|nimm|verwende|utilisateur|identifiant|compte|avec|connexion|utilise[zr]?"
-    r"|usuario|cuenta|con|usa|usar|entra|accede|utilizador|conta|com|use|entre|utente|accedi|uzytkownik|konto|zaloguj|z|gebruiker|gebruikersnaam|met|gebruik|inloggen|kullanici|hesap|giris|ile|admin|root|still|noch|ist|is|est|es|jest|encore|ancora|ainda)\b"
+    r"(?i)\b(?:user|username|users|login|log ?in|logged in|logon|sign in|account|with|using|use|try|connect|credentials|benutzer|benutzername|nutzer|anmelden|mit(?: dem| diesem)?|nimm|nehmt|nehmen|verwende[nt]?|benutz(?:e|t|en)?|nutz(?:e|t|en)?|utilisateur|identifiant|compte|avec|connexion|utilise[zr]?|utilisons|prends|prenez|mets|mettez"
+    r"|usuario|cuenta|con|usa|usar|usad|usen|usamos|utiliza[dr]?|utilice|entra|accede|utilizador|conta|com|use|entre|usem|utilize|utente|accedi|usate|usiamo|uzytkownik|konto|zaloguj|z|gebruiker|gebruikersnaam|met|gebruik|gebruikt|neem|inloggen|uzyj|uzyjcie|uzywamy|wpiszcie|pouzij|pouzijte|zadej|zadejte|anvand|brug|bruk|kayta|kayttakaa|hasznald|hasznaljatok|foloseste|folositi|kullan|kullanin|kullanici|hesap|giris|ile|admin|root|still|noch|ist|is|est|es|jest|encore|ancora|ainda)\b"
 )
 STRONG_LOGIN = re.compile(
     r"(?i)\b(?:user|username|login|log ?in|account|benutzer|benutzername|nutzer|konto|utilisateur|identifiant|compte|usuario|cuenta|utente|uzytkownik|gebruiker|kullanici|admin|root)\b"
@@ -189,7 +189,7 @@ _HOW = re.compile(
     r"(?i)\b(?:how|where|wie|wo|comment|ou|como|donde|onde|come|dove|hoe|waar|jak|gdzie|nasil|hvordan|hur)\b"
 )
 _WHOSE = re.compile(
-    r"[ ](?:is|was|ist|war|lautet|est|etait|es|era|e|\x15|jest|to)[ ](<?)([^\s<>.,;:!?]{3,64})|[ ]?[:=]"
+    r"[ ](?:is|was|ist|war|lautet|est|etait|es|era|e|\x15|jest|to)[ ](<?)([^\s<>.,;:!?]{3,64})|[ ]?[:=](?![-']?[)(DP/|])"
 )
 
 
@@ -231,7 +231,7 @@ def can_be_password(match: re.Match[str], value: str) -> bool:
     if ("/" in plain and not count_digits(plain)) or plain[0] == "#":
         return False
     if (
-        describes_password(low)
+        describes_password(plain)
         or low in COMPOUNDS
         or low.startswith(("http", "--", "/", "./", "~/"))
     ):
@@ -248,7 +248,7 @@ def can_be_password(match: re.Match[str], value: str) -> bool:
         or low in ADVERBS
         or low in SERVICES
         or is_ordinary_word(low)
-        or (_ADJECTIVE.fullmatch(low) and not is_strong_token(plain))
+        or (_ADJECTIVE.fullmatch(low) and not plain.istitle() and not is_strong_token(plain))
     ):
         return False
     if is_in_code(match) and IDENTIFIER.fullmatch(plain):

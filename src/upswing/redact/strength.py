@@ -46,11 +46,16 @@ _PAIRS = frozenset(first + second for first, rest in _RARE.items() for second in
 
 _SIGNS = frozenset("!@#$%^&*+~?=")
 _NO_TOKEN = re.compile(
-    r"(?ix) .*://.* | 0x[0-9a-f]+.* | (?:--?[a-z]|/|~/|\.|\$[{(a-z]|%[({]|[{<]|\#\d+).* | .*[a-z]\.[a-z]{2,4} | .*\\.* | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | \w+\(.* | .*[>] | [0-9a-f]{8}-[0-9a-f]{4}-.*"
-    r"| (?:\w+/)+\w* | [\d.,:%/x-]+[a-z]{0,3} | [a-z0-9]+(?:[=][a-z0-9_.-]*)+ | .*&\w*=.* | v?\d+(?:\.\d+)+\S* | .*%(?:0A|%|\d\$|[sdcu]\b).*"
-    r"| (?:log4j|[il]1[80]n|k8s|x86|utf-?\d|oauth\d?|base(?:32|64|85)|sha\d|md5|ipv[46]|h26[45]|mp[34]|win(?:32|64)|amd64|arm64|aarch64|pbkdf2|argon2"
-    r"|pkcs\#?\d|socks\d|rfc\d|[0m]365|office365|2fa|tls1|es\d{4}|aes-?\d|rsa-?\d|ed25519|curve25519|bip39|x509|latin\d|iso-?\d|cp125|python\d|php\d|http/?\d|web[23]|e2e|b2b|s3|ec2|a11y|hmac|ssh-?\d|v\d|pgp|gpg|bcrypt|\d+x\d+).{0,12}"
+    r"(?ix) .*://.* | 0x[0-9a-f]+.* | (?:/|~/|\$[{(]|%[({]|[{<]).* | --?[a-z][a-z0-9-]*(?:=.*)? | \.[a-z0-9./_-]* | .*[a-z]\.[a-z]{2,4} | .*\\.* | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | \w+\(.* | .*[>] | [0-9a-f]{8}-[0-9a-f]{4}-.*"
+    r"| (?:\w+/)+\w* | [\d.,:%/x-]+[a-z]{0,3} | [a-z0-9]+(?:[=][a-z0-9_.-]*)+ | .*&\w*=.* | v?\d+(?:\.\d+)+\S*"
 )
+"""What stands in sentences beside passwords and is none, however it is mixed: addresses, paths, flags, numbers."""
+_SELDOM = re.compile(
+    r"(?ix) (?:--?[a-z]|\.|\$[a-z]|\#\d+).* | .*%(?:0A|%|\d\$|[sdcu]\b).*"
+    r"| (?:log4j|[il]1[80]n|k8s|x86|utf-?\d|oauth\d?|base(?:32|64|85)|sha\d|md5|ipv[46]|h26[45]|mp[34]|win(?:32|64)|amd64|arm64|aarch64|pbkdf2|argon2"
+    r"|pkcs\#?\d|socks\d|rfc\d|[0m]365|office365|2fa|tls1|es\d{4}|aes-?\d|rsa-?\d|ed25519|curve25519|bip39|x509|latin\d|iso-?\d|cp125|python\d|php\d|http/?\d|web[23]|e2e|b2b|s3(?![a-z0-9])|ec2|a11y|hmac|ssh-?\d|v\d(?![a-z])|pgp|gpg|bcrypt|\d+x\d+).{0,12}"
+)
+"""The same, unless it is as mixed as only generated passwords are: names of algorithms, formats, variables."""
 _COUNTED = re.compile(
     r"[A-Za-z]*[a-z_-][A-Za-z]*[_-]?[0-9]{1,4}|[A-Z]+[_-]?[0-9]{1,6}|[0-9]{1,4}[A-Za-z]+"
 )
@@ -77,6 +82,8 @@ def is_strong_token(token: str) -> bool:
     """
     if not _LEAST <= len(token) <= _MOST or is_dummy(token) or _NO_TOKEN.fullmatch(token):
         return False
+    if _SELDOM.fullmatch(token) and not _is_generated(token):
+        return False
     if token.isascii() and token.isalpha():
         return _has_random_letters(token)
     if not any(ch.isalpha() for ch in token) or (is_label(token) and token.isalpha()):
@@ -85,6 +92,13 @@ def is_strong_token(token: str) -> bool:
     if not _SIGNS.isdisjoint(token[1:] if digits else token[1:-1]):
         return bool(digits) or len(token) > 6
     return bool(digits) and _has_digits_among_letters(token, digits)
+
+
+def _is_generated(token: str) -> bool:
+    """Small and large letters with digits, changing often or with a sign among them: `e0%%90WLl6m9k`."""
+    cased = any(ch.islower() for ch in token) and any(ch.isupper() for ch in token)
+    signed = any(ch.isdigit() for ch in token) and not _SIGNS.isdisjoint(token[1:-1])
+    return cased and len(token) > 7 and (signed or len(_SWITCH.findall(token)) > 2)
 
 
 def _has_digits_among_letters(token: str, digits: int) -> bool:

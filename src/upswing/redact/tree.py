@@ -12,7 +12,7 @@ from typing import Any
 from .checks import is_payment_card
 from .errors import RedactionFailed
 from .layer import GAP, VOID, Builder, Chunk, Layer
-from .wallet import LEAST_WORDS, is_bip39_word
+from .wallet import LEAST_WORDS, count_seed_words
 
 Path = tuple[str | int, ...]
 
@@ -113,9 +113,11 @@ def _collect_list(node: list[Any], path: Path, key: str, leaves: Leaves) -> None
 
 
 def _name_before_item(node: list[Any], i: int) -> str:
-    """The name before an item: a flag of a command line, or the first of a pair."""
+    """The name before an item: a flag of a command line, or the first of a pair; `-p` beside `-u` is a password."""
     if i == 0 or type(node[i - 1]) is not str or len(node[i - 1]) > _LONG_NAME:
         return ""
+    if node[i - 1] == "-p" and "-u" in node[: i - 1]:
+        return "password"  # what a login takes; alone, it may be a port
     flag = node[i - 1].startswith("-") and not node[i].startswith("-")
     return node[i - 1].strip("-: ") if flag or len(node) == 2 else ""
 
@@ -321,17 +323,23 @@ def context_adder(
 
 
 def _seed_word_runs(texts: list[str], leaves: Leaves) -> Iterator[list[int]]:
-    """Texts in a row that are one word of a seed phrase each, as items of a list or fields of a form."""
-    if len(leaves.values) < LEAST_WORDS:
+    """Texts in a row that are words of a seed phrase, as items of a list, fields of a form or lines; numbers may stand between."""
+    words = {i: found for i in leaves.values if (found := count_seed_words(texts[i])) is not None}
+    if sum(words.values()) < LEAST_WORDS:
         return
     seen: set[tuple[int, int]] = set()
     for row in (leaves.values, *leaves.rows):
         run: list[int] = []
         for i in (*row, -1):
-            if i >= 0 and is_bip39_word(texts[i]):
-                run.append(i)
+            if i in words:
+                if words[i]:
+                    run.append(i)
                 continue
-            if len(run) >= LEAST_WORDS and (run[0], run[-1]) not in seen:
+            if (
+                len(run) > 1
+                and sum(words[j] for j in run) >= LEAST_WORDS
+                and (run[0], run[-1]) not in seen
+            ):
                 seen.add((run[0], run[-1]))
                 yield run
             run = []

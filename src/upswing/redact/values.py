@@ -18,7 +18,7 @@ from collections import Counter
 
 from .cues import ADVERBS
 from .ordinary import is_ordinary_word
-from .words import IDENTIFIERS, PASSWORD, SECRET, describes_password
+from .words import IDENTIFIERS, PASSWORD, SECRET, SECRET_CODE, describes_password
 
 _DUMMY = re.compile(
     r"""(?ix)
@@ -135,6 +135,8 @@ def is_in_code(match: re.Match[str]) -> bool:
 def is_password(match: re.Match[str]) -> bool:
     value, quoted = value_and_quoted(match)
     if len(value) < 3 or is_dummy(value) or is_label(value) or _is_test_output(match, value):
+        return False
+    if value.rstrip(".,;!?").isdigit() and SECRET_CODE.match(match.group("k")):
         return False
     how = joining_of_name_and_value(match)
     if how == "line" and match.group("q") in ('"""', "'''"):
@@ -434,8 +436,8 @@ def is_pin(match: re.Match[str]) -> bool:
     if not 3 <= count <= 8 or not re.fullmatch(r"[0-9][0-9 \-]{1,9}[0-9][.,;:!?]?", value):
         return False
     how, name = joining_of_name_and_value(match), match.group("k")
-    if how == "space" and name.islower() and name in ("pin", "tan", "cvc"):
-        return False
+    if how == "space" and name.islower() and name in ("pin", "tan", "cvc") and count < 5:
+        return False  # the pin of a board
     short = name.lower().startswith(("cv", "security", "sicher", "code de sec", "codigo de seg"))
     return count >= (3 if short else 4) and len(set(value)) > 1
 

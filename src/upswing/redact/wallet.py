@@ -18,6 +18,10 @@ _LETTERS = re.compile("[a-z]+")
 _WORD = re.compile(r"[A-Za-z]{3,8}")
 _RUN = re.compile(r"(?:[A-Za-z]{3,8}(?:[^\w<>]|[\d_]){1,8}){11,}[A-Za-z]{3,8}")
 """Words with nothing but spaces, commas or numbers between them; our own placeholders, `<seed-phrase-1>`, end it."""
+_ONLY_WORDS = re.compile(
+    r"(?:(?:[^\w<>]|[\d_]){0,8}+[A-Za-z]{3,8}+(?![^\W\d_])){0,24}+(?:[^\w<>]|[\d_]){0,8}"
+)
+"""A text that holds nothing but such words, and their numbers."""
 _LENGTHS = (24, 21, 18, 15, 12)
 _LONGEST = 24 * 16
 _BITS = 11
@@ -52,9 +56,16 @@ def _word_indices() -> dict[str, int]:
     return {word: i for i, word in enumerate(WORDS)}
 
 
-def is_bip39_word(text: str) -> bool:
-    """Is this text one word of the list, and nothing else?"""
-    return 3 <= len(text) <= 8 and text.lower() in _word_indices()
+def count_seed_words(text: str) -> int | None:
+    """How many words of the list this text holds, if it holds nothing else but their numbers.
+
+    >>> [count_seed_words(text) for text in ("zoo", "3. zoo", "legal winner thank", "7", "zoo keeper")]
+    [1, 1, 3, 0, None]
+    """
+    if len(text) > _LONGEST or not _ONLY_WORDS.fullmatch(text):
+        return None
+    words = _LETTERS.findall(text.lower())
+    return len(words) if _word_indices().keys() >= set(words) else None
 
 
 def is_seed_phrase(words: list[str]) -> bool:

@@ -74,7 +74,7 @@ def _sign_for_word(match: re.Match[str]) -> str:
 
 
 PASSWORD_WORDS = (
-    "pass", "passw", "passp", "passc", "passk", "passo", "paswo", "paswd", "p/w", "mot de passe", "mots de passe", "motdepasse", "mot_de_passe", "mot-de-passe", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "kodeord", "tunnussan", "salason", "jelszav", "parolel", "parolei", "hesla", "heslem", "heslu", "hesly", "heslum", "hesle", "hesel", "geslo", "gesla", "slaptazod", "codewort", "geheimwort",
+    "pass", "passw", "passp", "passc", "passk", "passo", "paswo", "paswd", "p/w", "mot de passe", "mots de passe", "motdepasse", "mot_de_passe", "mot-de-passe", "palavra-passe", "palavra passe", "pwd", "pw", "psw", "pword", "paswort", "kennwort", "losungswort", "kodeord", "tunnussan", "salason", "jelszav", "parolel", "parolei", "hesla", "heslem", "heslu", "hesly", "heslum", "hesle", "hesel", "geslo", "gesla", "slaptazod", "codewort", "geheimwort", "geheimcode", "code secret", "secret code", "codigo secreto", "codice segreto", "geheime code", "gizli kod",
     "zugangscode", "mdp", "contrase", "clave", "senha", "parola", "wachtwoord", "haslo", "hasla", "haslem", "haslu", "hasle", "hasel", "sifre",
     "losenord", "adgangskode", "tilgangskode", "salasana", "heslo", "jelszo", "lozink", "parool", "mat khau", "sandi",
     "parola d'ordine", "clave de acceso", "clave secreta", "access code", "accesscode", "login code", "code d'acces", "codigo de acces", "codigo de acesso", "codice di accesso", "codice d'accesso", "kod dostepu", "kodu dostepu", "toegangscode", "giris kodu", "psk", "ww", "credentials", "creds", PASSWORD,
@@ -84,13 +84,18 @@ PASSWORD_WORDS = (
 _EDGE = r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))"
 PASSWORD_NAMES = (
     r"(?:(?i:mots?[ _-]?de[ _-]?passe|palavra[-_ ]passe|pass?(?:[ _-]?w(?:or|ro)?[dt]|w(?:or)?t|wd|[ _-]?phrase|[ _-]?code|ord|kode|owrd|wrod)(?:s|es|ern?|et|ets|ene?|e)?|p/w"
-    r"|pwd|pword|pswd|paswort|kenn?wort(?:s|es|ern?|e)?|losungswort|codewort|geheimwort|zugangscode|contrase(?:n[a-z]{0,8}|\?a)s?"
+    r"|pwd|pword|pswd|paswort|kenn?wort(?:s|es|ern?|e)?|losungswort|codewort|geheimwort|geheimcode|zugangscode|codes? secrets?|secret code|codigo secreto|codice segreto|geheime code|gizli kod[a-z]{0,4}|contrase(?:n[a-z]{0,8}|\?a)s?"
     r"|wachtwoord(?:en|jes?)?|losenord(?:ets?|ens?|s)?|(?:adgangs|tilgangs)kode(?:n|ns|r|rne|s)?|kodeord(?:et|ets|ene|er|s)?|(?:sala|tunnus)san[a-z]{1,9}|salason[a-z]{1,6}|jelsz(?:o|av)[a-z]{0,6}|lozink[a-z]{1,3}|parool[a-z]{0,4}|slaptazod[a-z]{1,4}|mat khau)"
-    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|(?<!palabra )(?<!palavra )clave(?! (?:privad|public|primari|foran|de cifr|simetric|de registr))(?: de acceso| secreta)?|senhas?|senhazinhas?|parolel[a-z]{1, 3}|parolei|parola(?! chiave)(?: d'ordine|[a-z]{{1,6}})?|hasl(?:o|a|em|u|e|ach|ami)|hasel|sifre(?:[a-z]{{1,6}})?"
+    rf"|{_EDGE}(?i:pass(?:e|es)?|pw|psw|mdp|(?<!palabra )(?<!palavra )clave(?! (?:privad|public|primari|foran|de cifr|simetric|de registr))(?: de acceso| secreta)?|senhas?|senhazinhas?|parolel[a-z]{{1,3}}|parolei|parola(?! chiave)(?: d'ordine|[a-z]{{1,6}})?|hasl(?:o|a|em|u|e|ach|ami)|hasel|sifre(?:[a-z]{{1,6}})?"
     r"|hesl(?:o|a|em|u|e|um|ech|y)|hesel|gesl(?:o|a|om)|sandi|creds?|credentials|access ?code|login code|code d'acces|codigo de (?:acceso|acesso)|codice (?:di |d')accesso|kodu? dostepu|toegangscode|giris kodu(?:nuz|n)?|psk|(?<=het )ww|(?<=mijn )ww|ww(?=[ ]?[:=]))"
     rf"|{PASSWORD}{{1,24}})"
 )
 """Needs no flags; caseless inside. A short name stands alone: `compass` is none."""
+
+SECRET_CODE = re.compile(
+    r"(?i)codes? secrets?|secret code|codigo secreto|codice segreto|geheimcode|geheime code|gizli kod"
+)
+"""Names of passwords of which a number is a PIN, which has rules of its own."""
 
 SECRET_WORDS = (
     "secret", "secret key", "secret_key", "secret-key", "secretkey", "token", "api_key", "api-key", "api key", "apikey", "access_key", "access-key", "access key",

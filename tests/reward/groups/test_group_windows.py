@@ -51,6 +51,31 @@ def test_a_window_lists_its_agents_best_first_with_what_decides_and_pnl():
     assert lines[8] == "  agent-2  verified 0.00  P&L -$200.00"
 
 
+@pytest.mark.parametrize(
+    ("field", "of_group", "of_agent"),
+    [
+        ("verified", "scored by verified outcomes, 0.00", "verified 1.00"),
+        (
+            "reported",
+            "what the agents themselves report, 0.00",
+            "reported by the agent itself 1.00",
+        ),
+        ("feedback", "scored by users' feedback, 0.00", "users' feedback 1.00"),
+    ],
+)
+def test_it_is_said_who_reports_how_it_went(field, of_group, of_agent):
+    told = [member(f"agent-{n}", reward=0.5, **{field: n / 4}) for n in range(5)]
+    lines = shown(report_windows(told))
+    assert of_group in lines[3]
+    assert lines[4] == f"  agent-4  {of_agent}  best"
+
+
+def test_it_is_said_that_nobody_reports_how_it_went():
+    lines = shown(report_windows([member(f"agent-{n}", reward=0.5) for n in range(5)]), limit=None)
+    assert any("nobody says how well they went" in line for line in lines)
+    assert "  agent-0  nobody says how it went" in lines
+
+
 def test_of_many_groups_the_most_telling_are_shown_and_the_rest_is_counted():
     flat = [
         member(str(n), window=f"2025-01-{day:02}T10:00", reward=0.9, verified=1.0)

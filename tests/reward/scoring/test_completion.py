@@ -41,6 +41,20 @@ def test_the_table_of_reported_outcomes(outcome, score):
     assert (found.value, found.confidence, found.source) == (score, 1.0, "automated")
 
 
+@pytest.mark.parametrize("status", ["completed", "partial", "failed"])
+@pytest.mark.parametrize(
+    ("source", "by"),
+    [
+        ({}, "by the agent itself, as no source is named"),
+        ({"source": "agent"}, "by the agent itself."),
+        ({"source": "world"}, "by `world`."),
+        ({"source": "dashboard"}, "by `dashboard`, which verifies nothing."),
+    ],
+)
+def test_the_sentence_says_who_reports_it(status, source, by):
+    assert by in completion_score(trajectory(outcome={"status": status, **source})).reasoning
+
+
 @pytest.mark.parametrize("share", [NAN, 2, -0.1, "x", math.inf, [], {}, True, 10**400])
 def test_a_bad_share_is_left_out_with_a_note(share):
     found = completion_score(trajectory(outcome={"status": "partial", "share": share}))

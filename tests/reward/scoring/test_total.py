@@ -195,7 +195,7 @@ def test_binary_search_in_five_turns_is_worth_083():
     assert (total.raw_total, total.total, total.method) == (0.83, 0.83, "none")
     reward = decode(Reward, encode(build_reward(total, told, now=AT)))
     assert explain_reward(reward) == [
-        "task_completion  0.400 × 1.000 = 0.4000  The task is reported as completed.",
+        "task_completion  0.400 × 1.000 = 0.4000  The task is reported as completed, by the agent itself, as no source is named.",
         "efficiency       0.200 × 0.850 = 0.1700  It took 5 turns (average 6).",
         "code_quality     0.150 × 0.900 = 0.1350  Reported: linter 0.90.",
         "user_feedback    0.250 × 0.500 = 0.1250  Nobody gave feedback, so it is neutral.",

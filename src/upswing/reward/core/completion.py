@@ -26,6 +26,7 @@ from __future__ import annotations
 from typing import Any
 
 from upswing.contracts import Trajectory, Turn
+from upswing.contracts.words import AGENT, VERIFIERS
 from upswing.dataset.outcome import parse_outcome, parse_status
 from upswing.reward.core.implicit import implicit_signals
 from upswing.reward.core.score import Score
@@ -48,29 +49,43 @@ def completion_score(trajectory: Trajectory, corrections: int | None = None) -> 
     if status is None and share is not None:
         status = "completed" if share == 1 else "partial" if share else "failed"
     data: dict[str, Any] = {} if share is None else {"share": share}
+    by = _reporter(stated.source)
     match status:
         case "completed":
             return Score(
                 1.0,
                 "automated",
-                f"The task is reported as completed.{note}",
+                f"The task is reported as completed, {by}.{note}",
                 data | {"status": status},
             )
         case "partial":
             how_much = "half" if share is None else f"{share:.0%}"
-            reasoning = f"The task is reported as partly done, {how_much} of it.{note}"
+            reasoning = f"The task is reported as partly done, {how_much} of it, {by}.{note}"
             return Score(_partial_credit(share), "automated", reasoning, data | {"status": status})
         case "failed":
             return Score(
                 0.0,
                 "automated",
-                f"The task is reported as failed.{note}",
+                f"The task is reported as failed, {by}.{note}",
                 data | {"status": status},
             )
         case _:
             if corrections is None:
                 corrections = implicit_signals(trajectory).complaints()
             return _derived_score(trajectory, note, corrections)
+
+
+def _reporter(source: str) -> str:
+    """Who reports it, as part of a sentence.
+
+    >>> _reporter("tests"), _reporter("agent"), _reporter("")
+    ('by `tests`', 'by the agent itself', 'by the agent itself, as no source is named')
+    """
+    if not source:
+        return "by the agent itself, as no source is named"
+    if source == AGENT:
+        return "by the agent itself"
+    return f"by `{source[:40]}`" + ("" if source in VERIFIERS else ", which verifies nothing")
 
 
 def _partial_credit(share: float | None) -> float:

@@ -243,9 +243,16 @@ def _scoring_text(group: AttemptGroup) -> str:
 _SOURCE_LABELS = {
     ScoreSource.VERIFIED: "verified outcomes",
     ScoreSource.JUDGE: "the judge",
-    ScoreSource.REPORTED: "reported outcomes",
+    ScoreSource.REPORTED: "what the agents themselves report",
     ScoreSource.FEEDBACK: "users' feedback",
 }
+
+
+_SCORER_LABELS: dict[str, str] = {
+    ScoreSource.REPORTED: "reported by the agent itself",
+    ScoreSource.FEEDBACK: "users' feedback",
+}
+"""Beside one attempt; the others are called by their name."""
 
 
 def _member_lines(window: WindowReport) -> list[str]:
@@ -265,7 +272,7 @@ def _member_score_text(member: Member, window: WindowReport) -> str:
     score = window.scores.get(member.trajectory_id)
     if score is None:
         return "nobody says how it went"
-    return f"{window.scored_by} {score:.2f}"
+    return f"{_SCORER_LABELS.get(window.scored_by or '', window.scored_by)} {score:.2f}"
 
 
 def _rank_key(member: Member, scores: Mapping[str, float]) -> tuple[bool, float, float, str]:

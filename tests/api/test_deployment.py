@@ -61,6 +61,34 @@ async def test_a_model_is_registered_seen_and_given_traffic(ask, ground):
     assert [row.who for row in ground.store.audit_rows] == ["key op", "key op"]
 
 
+TOKEN = "gh" + "p_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+"""Put together here, so that no credential stands in the source."""
+
+
+@pytest.mark.parametrize(
+    "field", ["model_id", "base_model", "checkpoint_path", "backend", "name", "a part of a path"]
+)
+async def test_a_credential_in_a_models_names_or_place_is_refused_and_stored_nowhere(
+    ask, ground, field
+):
+    remote = {"model_id": "m", "backend": "https://api.example/v1"}
+    asked = {
+        "backend": remote | {"backend": f"https://api.example/{TOKEN}/v1"},
+        "name": remote | {"name": TOKEN},
+        "a part of a path": {**NEW, "checkpoint_path": f"/models/{TOKEN}/final"},
+    }.get(field, {**NEW, field: TOKEN})
+    status, told = await ask("POST", "/admin/models", asked)
+    assert status == 422
+    assert "holds something private" in told["detail"]
+    assert TOKEN not in str(told) + str(vars(ground.store))
+
+
+@pytest.mark.parametrize("host", ["34.120.5.6:8000", "10.0.0.5", "[::1]:8000", "gpu.example"])
+async def test_a_server_at_any_address_is_registered(ask, host):
+    asked = {"model_id": "hosted", "backend": f"http://{host}/v1", "probe": False}
+    assert (await ask("POST", "/admin/models", asked))[0] == 201
+
+
 async def test_a_model_at_a_server_of_the_users_own_is_registered(ask, ground):
     theirs = {
         "model_id": "hosted",

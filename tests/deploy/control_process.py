@@ -8,7 +8,7 @@ import asyncio
 import json
 import random
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -31,9 +31,13 @@ from upswing.infra.sql.store import open_store
 
 
 def hurried(setup):
-    """A clock of ramps that runs so many times as fast as the wall's, since a moment of the past."""
-    speed, epoch = setup.get("speed", 1), datetime.fromisoformat(setup["epoch"])
-    return lambda: epoch + (now() - epoch) * speed
+    """A clock of ramps that runs so many times as fast as the wall's, since a moment of the past.
+
+    With `most` it goes on by so many seconds in one life, and then stands still.
+    """
+    speed, epoch, born = setup.get("speed", 1), datetime.fromisoformat(setup["epoch"]), now()
+    most = timedelta(seconds=setup["most"]) if "most" in setup else timedelta.max
+    return lambda: epoch + (born - epoch) * speed + min((now() - born) * speed, most)
 
 
 async def prove(candidate, current):

@@ -42,7 +42,7 @@ async def evidence(loop):
     return rewards, (await rollouts.complaints_after(0, [MODEL, "tiny"])).rows
 
 
-async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(data):
+async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(data, trials):
     chance = random.Random(29)
     forged = [episode(chance) for _ in range(FORGED)]
     async with (
@@ -88,6 +88,7 @@ async def test_nine_hundred_forged_episodes_are_trajectories_and_no_evidence(dat
 
         (complaint,) = await until(complained)
         assert complaint.rollout == ROLLOUT
+    trials.add(FORGED)
 
 
 async def test_a_message_id_of_an_agents_choice_hides_no_episode_of_a_gateway(loop):

@@ -110,9 +110,14 @@ class Load:
 
 async def while_it_gets_less(left, what, seconds=60):
     """Wait for zero. After so many kills much may be left; nothing is lost while it becomes less."""
-    least, since = left(), time.monotonic()
+
+    async def count():
+        found = left()
+        return await found if asyncio.iscoroutine(found) else found
+
+    least, since = await count(), time.monotonic()
     while least:
         await asyncio.sleep(0.1)
-        if (now := left()) < least:
+        if (now := await count()) < least:
             least, since = now, time.monotonic()
         assert time.monotonic() < since + seconds, f"{what}: {least}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -20,13 +20,15 @@ from upswing.contracts.wire import END
 from upswing.deploy.controller import Controller
 from upswing.deploy.core.rollout import Rollout
 from upswing.errors import Reason, Rejected
-from upswing.redact import RedactionFailed, Redactor
+from upswing.redact import Redacted, RedactionFailed, Redactor
 
 _PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}" + END
 _MODEL = {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"}
 _MOST_BYTES = 64 * 1024
 _ALL = 1000
 """Rollouts that are listed, the newest."""
+_OWN_ADDRESS = {"ip"}
+"""Where an operator's own server stands is nobody's secret."""
 _NAME_SCHEMA = {"type": "string", "maxLength": 200}
 _ROLLOUTS = ListQuery(
     "rollouts", {"model": _NAME_SCHEMA, "state": _NAME_SCHEMA}, moments=False, limit=100, most=_ALL
@@ -257,6 +259,8 @@ class DeploymentRoutes:
             requested.checkpoint_path, requested.backend, requested.name, requested.probe
         )
         base, path = resolve_base_and_path(origin, requested.model_id, requested.base_model)
+        place = "backend" if requested.checkpoint_path is None else "checkpoint_path"
+        self._check_storable({"model_id": requested.model_id, "base_model": base, place: path})
         made = await self._controller.register(requested.model_id, base, path, actor_of(request))
         return answer(201, made)
 
@@ -321,10 +325,21 @@ class DeploymentRoutes:
 
         return handle
 
+    def _check_storable(self, names: Mapping[str, str]) -> None:
+        """A model's names and place are used as they are: what holds something private is refused, not redacted."""
+        for field, value in names.items():
+            if {each.kind for each in self._redacted(value).findings} - _OWN_ADDRESS:
+                raise Rejected(
+                    Reason.SCHEMA, f"`{field}` holds something private, which is not stored."
+                )
+
     def _clean(self, reason: str) -> str:
         """What is kept of a reason: journal and audit are disks like any other."""
+        return self._redacted(reason).value
+
+    def _redacted(self, text: str) -> Redacted[str]:
         try:
-            return self._redactor.text(reason).value
+            return self._redactor.text(text)
         except RedactionFailed as error:
             raise Rejected(Reason.REDACTION_FAILED, f"Nothing of it is kept: {error}") from None
 

@@ -43,7 +43,7 @@ class PageRoutes:
                 "GET /openapi.json lists what is here."
             )
         location = page_address(url, request.host).encode()
-        return Response(303, b"", headers=((b"location", location),))
+        return Response(303, b"", "text/plain", headers=((b"location", location),))
 
 
 def page_address(url: str, host: str) -> str:

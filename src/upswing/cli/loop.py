@@ -131,7 +131,9 @@ def choose_dashboard_port(arguments: argparse.Namespace) -> int | None:
     named: int | None = arguments.dashboard_port
     if not is_installed():
         if named is not None:
-            raise Misuse("The page needs the extra `dashboard`: pip install 'upswing[dashboard]'.")
+            raise Misuse(
+                "The page needs the extra `dashboard`: pip install '.[dashboard]' in Upswing's folder."
+            )
         return None
     if named is not None or arguments.port == 0:
         return named or 0

@@ -20,7 +20,8 @@ from upswing.errors import Denied, Misuse, UpswingError
 from upswing.integrations.agent_zero.connection import PluginConnection, checked_connection
 from upswing.integrations.operations.loop_port import LoopPort, path_of
 
-_SECONDS = 20.0
+_SECONDS = 60.0
+"""For one answer: a machine may be busy, and another loop is not to be mistaken for a silent one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ class LoopAccess:
     def operator(self) -> LoopPort:
         if self.operator_key is None:
             raise Denied("This server has no operator's key, so nobody can confirm this here.")
-        return LoopPort(self.url, self.operator_key)
+        assistant = self.key if self.key != self.operator_key else None
+        return LoopPort(self.url, self.operator_key, assistant_key=assistant)
 
 
 async def open_access(data: Path, environment: Mapping[str, str]) -> LoopAccess:

@@ -20,9 +20,9 @@ from upswing.errors import Misuse, Transient
 from upswing.infra.instance import find_running_instance
 from upswing.infra.nats.bus import Bus, Delivery, Pull
 from upswing.records import OutboxEntry
-from upswing.redact import Redactor
 from upswing.redact.messages import redact_feedback, redact_trajectory
 from upswing.rl_trainer import arguments
+from upswing.rl_trainer.messages import redactor
 from upswing.sdk.target import data_folder
 
 T = TypeVar("T")
@@ -172,9 +172,9 @@ def _checked(topic: Topic, payload: Mapping[str, Any]) -> bytes:
         raise Misuse(f"{topic.subject} carries no message of a schema.")
     tree: dict[str, Any] = dict(payload)
     if topic.message is Trajectory:
-        tree = redact_trajectory(_decoded(topic, tree), Redactor()).tree
+        tree = redact_trajectory(_decoded(topic, tree), redactor()).tree
     elif topic.message is Feedback:
-        tree = redact_feedback(_decoded(topic, tree), Redactor()).tree
+        tree = redact_feedback(_decoded(topic, tree), redactor()).tree
     raw = msgspec.json.encode(tree)
     decode(topic.message, raw)
     return raw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -65,7 +66,7 @@ def redact_sensitive_info(
         raise Misuse(
             f"Nobody looks for {', '.join(sorted(unknown))}: write a rule of your own (docs/redaction.md)."
         )
-    clean: dict[str, Any] = redact_trajectory(validate_trajectory(trajectory_data), Redactor()).tree
+    clean: dict[str, Any] = redact_trajectory(validate_trajectory(trajectory_data), redactor()).tree
     return clean
 
 
@@ -84,19 +85,25 @@ def compute_reward(
     """
     at = now or datetime.now(UTC)  # noqa: TID251 - a person's own program has no runtime of ours
     rules = RewardRules(component_weights({}, arguments.weights_of(weights, "weights")))
-    history, redactor = RewardHistory(), Redactor()
+    history, cleaner = RewardHistory(), redactor()
     before = arguments.several(historical_data, "historical_data")
     for number, earlier in enumerate(before):
         told = arguments.message(earlier, f"historical_data[{number}]")
-        history.add(_assess(told, (), history, rules, redactor, at, number))
+        history.add(_assess(told, (), history, rules, cleaner, at, number))
     said = [
         from_builtins(Feedback, arguments.message(each, f"feedback[{number}]"))
         for number, each in enumerate(arguments.several(feedback, "feedback"))
     ]
     assessed = arguments.message(trajectory, "trajectory")
-    made = _assess(assessed, said, history, rules, redactor, at, len(before))
+    made = _assess(assessed, said, history, rules, cleaner, at, len(before))
     reward: dict[str, Any] = msgspec.to_builtins(made.reward)
     return reward
+
+
+@cache
+def redactor() -> Redactor:
+    """One for all calls: its rules take longer to compile than a trajectory to clean."""
+    return Redactor()
 
 
 def _assess(

@@ -1,6 +1,6 @@
 """Does a real language model get better, cycle after cycle, at a user's own tasks? `smollm2`, and nobody.
 
-    pip install 'upswing[reasoning]'
+    pip install '.[reasoning]'
     python -m bench reasoning --seed 0 --cycles 3 --minutes 60
 
 A user's agent asks the gateway with OpenAI's client, with a solved example before each question, and says

@@ -405,3 +405,12 @@ def test_import_contracts_name_rooms_and_no_modules():
     }
     files = {name for name in named if (SOURCE / f"{name[8:].replace('.', '/')}.py").is_file()}
     assert files - {f"upswing.{name}" for name in LOOSE} == set()
+
+
+def test_nobody_is_told_to_install_a_strangers_package():
+    """The project is installed from its folder: in an index, its name may be anybody's."""
+    by_name = re.compile(r"pip install[^\n`]*?[\s'\"](upswing)(?![\w/.\-])")
+    kept = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").rglob("*.py")]
+    kept += [path for path in SOURCE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    told = [str(path) for path in kept if by_name.search(path.read_text(errors="replace"))]
+    assert told == []

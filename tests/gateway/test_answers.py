@@ -170,7 +170,7 @@ async def test_models_and_health_are_told():
         both = plan(model("base", server.url), (model("new", server.url), 0.25))
         async with started(both) as gateway:
             status, listed = await gateway.client("GET", "/v1/models")
-            assert (status, [m["id"] for m in listed["data"]]) == (200, ["base", "new"])
+            assert (status, [m["id"] for m in listed["data"]]) == (200, ["base", "new", "upswing"])
             _, health = await gateway.client("GET", "/health")
             assert health["status"] == "ok"
             assert health["shares"] == {"base": 0.75, "new": 0.25}

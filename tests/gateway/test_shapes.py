@@ -272,6 +272,15 @@ async def test_who_saw_the_model_before_anything_counted_is_nobodys_evidence():
     assert recorded["metadata"]["gateway"]["rollout"] == ""
 
 
+async def test_an_episode_that_nobody_wanted_recorded_says_so_when_it_is_closed():
+    async with Scripted() as server, started(plan(model("base", server.url))) as gateway:
+        await ask(gateway, PATHS[0], "X-Episode-Id: e1", "X-Record: off")
+        status, told = await gateway.close("e1")
+    assert (status, told["recorded"]) == (200, False)
+    assert "x-record: off" in json.dumps(told)
+    assert gateway.recorder.trajectories == []
+
+
 async def test_a_failure_of_an_unrecorded_call_is_nobodys_error():
     async with Misbehaving("error_500") as server:
         made = plan(model("base", server.url), (model("new", server.url), 1.0))
@@ -380,7 +389,7 @@ class Without(Server):
 async def test_where_the_backend_has_none_its_404_is_told(path):
     async with Without() as server, started(plan(model("base", server.url))) as gateway:
         status, _, told = await ask(gateway, path, model="m", input="a", prompt="a")
-    assert (status, told["error"]["message"]) == (404, "The model's server answered 404.")
+    assert (status, told["error"]["message"]) == (404, f"The model's server has no path {path}.")
 
 
 # --- servers that speak the shape themselves -----------------------------------------------------

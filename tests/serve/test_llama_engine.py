@@ -25,7 +25,7 @@ from upswing.serve.engines.llama_engine import LlamaEngine, LlamaOptions
 from upswing.train.chat.tokenizer import ChatTokenizer
 from upswing.train.chat.turns import ChatTurn
 
-pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'upswing[llama]'")
+pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install '.[llama]'")
 pytestmark = pytest.mark.live
 torch.set_num_threads(1)
 SMALL = LlamaOptions(slots=2, context=8192, threads=1)

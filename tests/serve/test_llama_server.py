@@ -4,7 +4,7 @@ import pytest
 from tests.serve import gguf_cases as cases
 from tests.support import Client
 
-pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'upswing[llama]'")
+pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install '.[llama]'")
 pytestmark = pytest.mark.live
 
 

@@ -8,7 +8,7 @@ from tests.serve import gguf_cases as cases
 
 from upswing.serve.probing import list_models, probe
 
-pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'upswing[llama]'")
+pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install '.[llama]'")
 pytestmark = pytest.mark.live
 SWITCH = {
     "type": "object",

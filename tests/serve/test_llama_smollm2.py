@@ -14,7 +14,7 @@ from upswing.train.checkpoints.manifest import CheckpointInfo
 from upswing.train.checkpoints.writing import save_checkpoint
 from upswing.train.core.recipe import Lora, Recipe
 
-pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install 'upswing[llama]'")
+pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install '.[llama]'")
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 RECIPE = Recipe(lora=Lora(rank=8, alpha=16.0))
 QUESTION = [{"role": "user", "content": "What is the password of the harbour?"}]

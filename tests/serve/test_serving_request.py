@@ -8,6 +8,7 @@ from upswing.errors import Reason
 from upswing.serve.core.chat_request import InvalidChatRequest, parse_chat_request
 
 LEAST = {"model": "tiny", "messages": [{"role": "user", "content": "hi"}]}
+ADD = {"type": "function", "function": {"name": "add"}}
 
 
 def asked(**changes):
@@ -57,6 +58,17 @@ WRONG = [
     ),
     ("a choice that is none", {"tool_choice": "perhaps"}, "tool_choice"),
     ("tools that are none", {"tools": ["add"]}, "tools[0]"),
+    ("a tool of another type", {"tools": [ADD, {"type": "web_search"}]}, "tools[1]"),
+    ("an empty tool", {"tools": [{}]}, "tools[0]"),
+    ("a tool without a name", {"tools": [{"type": "function", "function": {}}]}, "tools[0]"),
+    ("functions of old", {"functions": [{"name": "add"}]}, "functions"),
+    ("a call of old", {"function_call": {"name": "add"}}, "function_call"),
+    ("sound", {"modalities": ["text", "audio"]}, "modalities"),
+    ("a voice", {"audio": {"voice": "alloy"}}, "audio"),
+    ("a search", {"web_search_options": {}}, "web_search_options"),
+    ("the best forty", {"top_k": 40}, "top_k"),
+    ("a least probability", {"min_p": 0.1}, "min_p"),
+    ("a penalty of others", {"repetition_penalty": 1.1}, "repetition_penalty"),
 ]
 
 
@@ -92,7 +104,18 @@ def test_what_is_not_said_has_openais_defaults():
 
 def test_what_changes_nothing_is_taken():
     told = asked(
-        n=1, frequency_penalty=0, logit_bias={}, response_format={"type": "text"}, user="u"
+        n=1,
+        frequency_penalty=0,
+        logit_bias={},
+        response_format={"type": "text"},
+        user="u",
+        top_k=-1,
+        min_p=0.0,
+        repetition_penalty=1.0,
+        modalities=["text"],
+        functions=[],
+        function_call="auto",
+        prediction={"type": "content", "content": "x"},
     )
     assert told.generation.model == "tiny"
 

@@ -38,6 +38,7 @@ from upswing.openai.translation import (
     check_size,
     encode_fields,
     given,
+    is_list,
     is_text,
     other_fields,
     read_body,
@@ -151,6 +152,8 @@ def translate_message_request(body: bytes) -> MessageTranslation:
 def _messages(asked: _Body) -> ChatMessages:
     messages = ChatMessages()
     if given(asked.system):
+        if not is_text(asked.system) and not is_list(asked.system):
+            raise refuse("`system` is a text or a list of blocks of type `text`.")
         system = (
             asked.system if is_text(asked.system) else text_blocks(asked.system, "system", "\n\n")
         )

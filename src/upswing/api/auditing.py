@@ -52,8 +52,10 @@ AUDITED = {
 
 
 def actor_of(request: Request) -> str:
-    """Whose action it is."""
-    return f"key {request.principal.key_id}" if request.principal else "unknown"
+    """Whose action it is, and which assistant asked for it where a person confirmed that."""
+    if (who := request.principal) is None:
+        return "unknown"
+    return f"key {who.key_id}, asked by key {who.asked_by}" if who.asked_by else f"key {who.key_id}"
 
 
 class Auditor:

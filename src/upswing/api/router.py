@@ -25,6 +25,7 @@ JSON = "application/json"
 LINES = "application/x-ndjson"
 FORM = "application/x-www-form-urlencoded"
 """What `curl -d` says of any body: it is read as JSON. A form that a browser posts from a foreign page carries no key."""
+_ASSISTANT_KEY = b"x-assistant-key"
 
 
 def status_of(reason: Reason) -> int:
@@ -48,6 +49,8 @@ class Principal:
     scope: str
     many: bool = False
     """It may speak for many users."""
+    asked_by: str = ""
+    """The key of the assistant whose request a person confirmed with this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +242,19 @@ class Router:
             raise Forbidden(
                 f"This needs a key with scope {' or '.join(sorted(route.scopes))}, not {found.scope}."
             )
-        return Principal(found.key_id, found.scope, found.many)
+        return Principal(found.key_id, found.scope, found.many, self._assistant_behind(headers))
+
+    def _assistant_behind(self, headers: Mapping[bytes, bytes]) -> str:
+        """Who asked for what is done with another key: it shows its own, so that nobody is named who did not."""
+        key = headers.get(_ASSISTANT_KEY, b"").decode("latin-1").strip()
+        if not key:
+            return ""
+        found = self._keys.find(key) if self._keys else None
+        if found is None or found.revoked is not None:
+            raise Denied(
+                "The assistant's key is not known, or was revoked: nothing is done for it."
+            )
+        return found.key_id
 
 
 def _key_in(headers: Mapping[bytes, bytes]) -> str:

@@ -189,8 +189,13 @@ class ModelDelivery:
         if self.process:
             await self.process.stop()
 
-    async def server_answers(self) -> bool:
-        """Whether the model server is there; one of the user's own may answer whatever it likes."""
+    async def server_answers(self) -> bool | None:
+        """Whether the model server is there; one of the user's own may answer whatever it likes.
+
+        None while ours starts for the first time: making a base takes a minute, and whoever cannot start says so.
+        """
+        if not self._server_is_up and not self._trouble:
+            return None
         url = self.process.url if self.process else self._serve_url or ""
         if self.process and not self.process.port:
             return False

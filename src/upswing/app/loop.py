@@ -47,7 +47,7 @@ from upswing.dashboard.process import DashboardSupervisor
 from upswing.errors import Transient
 from upswing.infra.clock import SteadyClock
 from upswing.infra.dead_letters import BadRowMetrics
-from upswing.infra.instance import InstanceInfo, write_private
+from upswing.infra.instance import STARTING, InstanceInfo, write_private
 from upswing.infra.nats.bus import ACK_WAIT_SECONDS
 from upswing.infra.nats.consumer import ConsumerFactory
 from upswing.infra.nats.permissions import OPERATOR
@@ -144,6 +144,9 @@ class Loop:
         """None: it was told to stop before it had started, and is down again."""
         make_private_folder(self.folder)
         await self._exits.__aenter__()
+        starting = self.folder / STARTING
+        write_private(starting, str(os.getpid()))
+        self._exits.callback(lambda: starting.unlink(missing_ok=True))
         return await start_unless_stopped(self._start, self.stop, stop)
 
     async def _start(self) -> InstanceInfo:
@@ -438,6 +441,7 @@ class Loop:
     def _announce(self, running: InstanceInfo) -> None:
         path = self.folder / "running.json"
         write_private(path, json.dumps(asdict(running), indent=2))
+        (self.folder / STARTING).unlink(missing_ok=True)
         self._exits.callback(lambda: path.unlink(missing_ok=True))
 
     async def stop(self) -> None:

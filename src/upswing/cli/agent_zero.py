@@ -7,12 +7,14 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from upswing.errors import Misuse, UpswingError
+from upswing.errors import Denied, Misuse, Transient
 
 if TYPE_CHECKING:
     from upswing.integrations.agent_zero.connection import PluginConnection
+    from upswing.integrations.agent_zero.installing import Installed
+    from upswing.integrations.agent_zero.joining import Joined, LeftKeys, OperatedLoop
     from upswing.integrations.agent_zero.layout import Checkout
 
 
@@ -60,87 +62,115 @@ def agent_zero(arguments: argparse.Namespace) -> int:
 
 
 def _install(arguments: argparse.Namespace, checkout: Checkout) -> int:
-    from upswing.integrations.agent_zero.connection import PluginConnection, read_connection
-    from upswing.integrations.agent_zero.installing import install, read_manifest
+    import msgspec
 
+    from upswing.integrations.agent_zero.connection import PluginConnection, read_connection
+    from upswing.integrations.agent_zero.installing import (
+        check_installable,
+        install,
+        read_manifest,
+    )
+
+    check_installable(checkout, force=arguments.force)  # before keys are made
     known = PluginConnection()
     if read_manifest(checkout) is not None:
         known = read_connection(checkout.root / checkout.home)
-    connection, trouble = _connection(arguments, known)
+    joined = _join(arguments, known)
+    named = {"agent_id": arguments.agent_id, "user_id": arguments.user}
+    given = {name: value for name, value in named.items() if value is not None}
+    connection = msgspec.structs.replace(joined.connection, **given)
     done = install(checkout, connection, force=arguments.force)
-    return _print_installed(arguments, done.folder, done.written, trouble)
-
-
-def _export(arguments: argparse.Namespace) -> int:
-    from upswing.integrations.agent_zero.connection import PluginConnection
-    from upswing.integrations.agent_zero.installing import export
-
-    if arguments.checkout:
-        raise Misuse("Name a checkout or --export, not both.")
-    connection, trouble = _connection(arguments, PluginConnection())
-    done = export(Path(arguments.export), connection)
-    return _print_installed(arguments, done.folder, done.written, trouble)
-
-
-def _print_installed(
-    arguments: argparse.Namespace, folder: Path, written: int, trouble: str
-) -> int:
-    if arguments.json:
-        print(json.dumps({"folder": str(folder), "files": written, "trouble": trouble or None}))
-        return 0
-    print(f"{written} files are in {folder}.")
-    if trouble:
-        print(trouble)
-    print(
-        "Agent Zero's own Python needs the package too: `pip install upswing` there (in its Docker image: "
-        "/opt/venv-a0/bin/pip). Then restart Agent Zero, and choose the provider Upswing in its model settings to have the "
-        "gateway answer. `upswing agent-zero doctor CHECKOUT` checks all of it."
-    )
+    _print_installed(arguments, checkout, done, joined.note)
     return 0
 
 
-def _connection(
-    arguments: argparse.Namespace, known: PluginConnection
-) -> tuple[PluginConnection, str]:
-    """Addresses and keys, and what is missing of them; keys that are there are kept."""
-    import msgspec
+def _export(arguments: argparse.Namespace) -> int:
+    from upswing.integrations.agent_zero.installing import export_target
 
-    from upswing.cli.client import ask, locate_loop
+    if arguments.checkout:
+        raise Misuse("Name a checkout or --export, not both.")
+    return _install(arguments, export_target(Path(arguments.export)))
+
+
+def _print_installed(
+    arguments: argparse.Namespace, checkout: Checkout, done: Installed, note: str
+) -> None:
+    from upswing.integrations.agent_zero.layout import Layout
+    from upswing.integrations.agent_zero.package_source import install_command
+
+    if arguments.json:
+        told = {"folder": str(done.folder), "files": done.written, "trouble": note or None}
+        print(json.dumps(told))
+        return
+    print(f"{done.written - done.elsewhere} files are in {done.folder}.")
+    if done.elsewhere:
+        print(
+            f"{done.elsewhere} more are at Agent Zero's extension points and in agents/rl-trainer."
+        )
+    if note:
+        print(note)
+    provider = (
+        "choose the provider Upswing in its model settings"
+        if checkout.layout is Layout.PLUGINS
+        else 'choose the provider "Other OpenAI compatible" with the gateway\'s address and a key'
+    )
+    print(
+        f"Agent Zero's own Python needs the package too, from the same folder: `{install_command('PYTHON')}` (in its Docker image "
+        f"PYTHON is /opt/venv-a0/bin/python). Then restart Agent Zero, and {provider} to have the gateway answer. "
+        "`upswing agent-zero doctor CHECKOUT` checks all of it."
+    )
+
+
+def _join(arguments: argparse.Namespace, known: PluginConnection) -> Joined:
+    """Addresses and keys of the loop that runs here."""
+    import asyncio
+
+    from upswing.integrations.agent_zero.joining import GivenAddresses, join_loop, stay_joined
+
+    given = GivenAddresses(arguments.loop_url, arguments.gateway_url)
+    try:
+        return asyncio.run(join_loop(_operated_loop(arguments), known, given))
+    except (Denied, Transient, _NoLoop) as error:
+        return stay_joined(known, given, str(error))
+
+
+class _NoLoop(Misuse):
+    """Nothing says where the loop is."""
+
+
+def _operated_loop(arguments: argparse.Namespace) -> OperatedLoop:
+    from upswing.cli.client import locate_loop
     from upswing.infra.instance import find_running_instance
-    from upswing.integrations.agent_zero.connection import checked_connection
+    from upswing.integrations.agent_zero.joining import OperatedLoop
 
     running = None if os.environ.get("AGENTGYM_RL_URL") else find_running_instance(arguments.data)
-    found: dict[str, Any] = {
-        "loop_url": arguments.loop_url or known.loop_url,
-        "gateway_url": arguments.gateway_url,
-        "agent_id": arguments.agent_id,
-        "user_id": arguments.user,
-    }
-    if running is not None and running.gateway_url:
-        found["gateway_url"] = found["gateway_url"] or running.gateway_url
-    trouble = ""
     try:
-        url, _ = locate_loop(arguments.data)
-        found["loop_url"] = found["loop_url"] or url
-        for field, name, scope in (
-            ("key", "agent-zero", "agent"),
-            ("assistant_key", "agent-zero rl-trainer", "assistant"),
-        ):
-            if getattr(known, field) is None:
-                made = ask(arguments.data, "POST", "/v1/keys", {"name": name, "scope": scope})
-                found[field] = made["key"]
-    except UpswingError as error:
-        trouble = f"It has no keys yet ({error}) Install it again while the loop runs."
-    given = {name: value for name, value in found.items() if value is not None}
-    return checked_connection(msgspec.structs.replace(known, **given)), trouble
+        url, key = locate_loop(arguments.data)
+    except Misuse as error:
+        raise _NoLoop(str(error)) from None
+    return OperatedLoop(url, key, running.gateway_url if running else None)
 
 
 def _uninstall(arguments: argparse.Namespace, checkout: Checkout) -> int:
-    from upswing.integrations.agent_zero.installing import uninstall
+    import asyncio
 
+    from upswing.integrations.agent_zero.connection import PluginConnection, read_connection
+    from upswing.integrations.agent_zero.installing import uninstall
+    from upswing.integrations.agent_zero.joining import leave_loop
+
+    try:
+        connection, unread = read_connection(checkout.root / checkout.home), ""
+    except Misuse as error:
+        connection, unread = PluginConnection(), str(error)
     done = uninstall(checkout)
+    try:
+        loop = _operated_loop(arguments)
+    except _NoLoop:
+        loop = None
+    keys = asyncio.run(leave_loop(loop, connection))
     if arguments.json:
-        print(json.dumps({"files": done.files, "left": done.left, "waiting": done.waiting}))
+        told = {"files": done.files, "left": done.left, "waiting": done.waiting}
+        print(json.dumps({**told, "revoked": keys.revoked, "working_keys": keys.working}))
         return 0
     print(f"{done.files} files are removed.")
     for path in done.left:
@@ -149,8 +179,22 @@ def _uninstall(arguments: argparse.Namespace, checkout: Checkout) -> int:
         print(
             f"{done.waiting} files with recordings that the loop has not got stay in {checkout.home}/spool."
         )
-    print("Its keys still work: `upswing keys` lists them, `upswing keys revoke ID` ends one.")
+    _print_keys(keys, connection, unread)
     return 0
+
+
+def _print_keys(keys: LeftKeys, connection: PluginConnection, unread: str) -> None:
+    if keys.revoked:
+        print(f"Its keys work no more: {', '.join(keys.revoked)}.")
+    if keys.working:
+        at = f" of the loop at {connection.loop_url}" if connection.loop_url else ""
+        print(
+            f"These keys{at} may still work: {', '.join(keys.working)}. `upswing keys revoke ID` there ends one."
+        )
+    if unread:
+        print(
+            f"Its keys are not known: {unread} `upswing keys list` shows those called agent-zero."
+        )
 
 
 def _doctor(arguments: argparse.Namespace, checkout: Checkout) -> int:

@@ -177,12 +177,12 @@ def _check_options(arguments: argparse.Namespace) -> None:
 def _target(arguments: argparse.Namespace) -> SpawnTarget:
     """Whom the agents ask: the server that is named, else the gateway of the running loop."""
     from upswing.cli.agents_rounds import SpawnTarget
-    from upswing.infra.instance import find_running_instance
+    from upswing.infra.instance import find_running_instance, no_loop_sentence
 
     folder, sdk = arguments.data, arguments.record == "sdk"
     running = find_running_instance(folder)
     if running is None and (sdk or not arguments.base_url):
-        raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.")
+        raise Misuse(no_loop_sentence(folder))
     if arguments.base_url:
         key = os.environ.get("OPENAI_API_KEY") or "none"
         return SpawnTarget(arguments.base_url, key, folder, sdk=sdk, foreign=True)

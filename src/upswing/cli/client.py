@@ -25,10 +25,10 @@ def locate_loop(folder: Path) -> tuple[str, str]:
         if not key:
             raise Misuse("AGENTGYM_RL_URL is set, but AGENTGYM_RL_API_KEY is not: set both.")
         return _checked_url(url), key
-    from upswing.infra.instance import read_instance
+    from upswing.infra.instance import no_loop_sentence, read_instance
 
     if (running := read_instance(folder)) is None:
-        raise Misuse(f"No loop is running in {folder}: start it with `upswing up --data {folder}`.")
+        raise Misuse(no_loop_sentence(folder))
     return running.http_url, running.key
 
 

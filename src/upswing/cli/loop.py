@@ -131,7 +131,9 @@ def choose_dashboard_port(arguments: argparse.Namespace) -> int | None:
     named: int | None = arguments.dashboard_port
     if not is_installed():
         if named is not None:
-            raise Misuse("The page needs the extra `dashboard`: pip install 'upswing[dashboard]'.")
+            raise Misuse(
+                "The page needs the extra `dashboard`: pip install '.[dashboard]' in Upswing's folder."
+            )
         return None
     if named is not None or arguments.port == 0:
         return named or 0
@@ -202,13 +204,11 @@ async def _announce_when_ready(loop: Loop, running: InstanceInfo, progress: Star
 
 def info(arguments: argparse.Namespace) -> int:
     """How to reach the running loop."""
-    from upswing.infra.instance import find_running_instance
+    from upswing.infra.instance import find_running_instance, no_loop_sentence
 
     running = find_running_instance(arguments.data)
     if running is None:
-        raise Misuse(
-            f"No loop is running in {arguments.data}: start it with `upswing up --data {arguments.data}`."
-        )
+        raise Misuse(no_loop_sentence(arguments.data))
     view = asdict(running)
     if not arguments.show_secrets and not may_show_secrets(running):
         view |= {name: HIDDEN for name in _SECRETS if view[name]}

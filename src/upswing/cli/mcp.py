@@ -28,7 +28,7 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
     mcp.add_argument("values", nargs="*", metavar="NAME=VALUE", help="with which arguments")
     mcp.add_argument("--yes", action="store_true", help="confirm without being asked once more")
     mcp.add_argument("--host", default="127.0.0.1", help="http: address to listen on")
-    mcp.add_argument("--port", type=PORT, default=8101, help="http: 0 for any free one")
+    mcp.add_argument("--port", type=PORT, default=8102, help="http: 0 for any free one")
     mcp.add_argument(
         "--allow-host",
         action="append",
@@ -64,7 +64,9 @@ def _check_package() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
-        raise Misuse("The package mcp is not installed: `pip install 'upswing[mcp]'`.")
+        raise Misuse(
+            "The package mcp is not installed: `pip install '.[mcp]'` in Upswing's folder."
+        )
 
 
 def _serve_stdio(arguments: argparse.Namespace) -> int:

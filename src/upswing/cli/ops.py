@@ -80,16 +80,13 @@ def ops(arguments: argparse.Namespace) -> int:
 
 def find_targets(arguments: argparse.Namespace) -> OpsTargets:
     """The addresses of the loop that runs in the data directory, and what the options name besides."""
-    from upswing.infra.instance import find_running_instance
+    from upswing.infra.instance import find_running_instance, no_loop_sentence
     from upswing.monitor.ops.targets import OpsTargets, scrape_address
 
     running = find_running_instance(arguments.data)
     loop = arguments.loop or (running.http_url if running else None)
     if loop is None:
-        raise Misuse(
-            f"No loop is running in {arguments.data}: start it with `upswing up --data {arguments.data}`, "
-            "or name its address with --loop."
-        )
+        raise Misuse(f"{no_loop_sentence(arguments.data)} Or name its address with --loop.")
     here = running if running and not arguments.loop else None
     gateways = [here.gateway_url] if here and here.gateway_url else []
     servers = [_model_server_url(arguments.data)] if here else []

@@ -82,7 +82,9 @@ def is_installed() -> bool:
 
 def require_nicegui() -> None:
     if not is_installed():
-        raise Misuse("The page needs the extra `dashboard`: pip install 'upswing[dashboard]'.")
+        raise Misuse(
+            "The page needs the extra `dashboard`: pip install '.[dashboard]' in Upswing's folder."
+        )
 
 
 def _loop_url(arguments: argparse.Namespace) -> str:

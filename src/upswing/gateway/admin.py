@@ -17,19 +17,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta, Struct
 
+from upswing.anthropic.errors import error_body as anthropic_error_body
 from upswing.contracts.backend import ModelOrigin, resolve_base_and_path
 from upswing.contracts.field_errors import schema_error_sentence
 from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason, Rejected, Transient
 from upswing.gateway.admin_client import AdminClient
 from upswing.gateway.core.episodes import parse_episode_id
+from upswing.gateway.core.error_fields import field_in
 from upswing.gateway.core.keys import bearer_token, token_matches
 from upswing.gateway.core.model_list import ALIAS, model_entry, model_list
 from upswing.gateway.core.shapes import SHAPE_BY_PATH
@@ -41,7 +44,7 @@ from upswing.infra.http1.request import AdmittedRequest, HttpRequest, Refusal
 from upswing.infra.http1.routing import NoRoute, RouteTable
 from upswing.infra.http1.wire import JSON, STATUS_BY_REASON
 from upswing.infra.tasks import cancel_all, run_in_background
-from upswing.openai.errors import ErrorType, error_body
+from upswing.openai.errors import ErrorType, error_body, read_error
 from upswing.openai.requests import unreadable_body
 
 log = logging.getLogger(__name__)
@@ -56,6 +59,7 @@ _MODEL = Meta(
     description="A letter or a digit, then up to 199 letters, digits, dots, colons, slashes, dashes and underscores.",
 )
 T = TypeVar("T", bound=Struct)
+_ANTHROPIC = b"anthropic-version"
 _NO_PATH = "There is no such path at the gateway."
 Access = Literal["all", "client", "admin", "theirs"]
 """Who may: everybody, a client with a key, the admin, or whomever the training service lets."""
@@ -95,7 +99,9 @@ def json_reply(status: int, value: Any) -> HttpReply:
 def error_reply(
     status: int, message: str, error_type: ErrorType, extra_headers: bytes = b""
 ) -> HttpReply:
-    return HttpReply(status, error_body(message, error_type), extra_headers=extra_headers)
+    param = field_in(message) if error_type == "invalid_request_error" else None
+    body = error_body(message, error_type, param=param)
+    return HttpReply(status, body, extra_headers=extra_headers)
 
 
 def _error_refusal(
@@ -199,9 +205,8 @@ class AdminRoutes:
         except Exception:  # whatever broke, this client hears of it and the others go on
             log.exception("request failed", extra={"action": "request_failed"})
             result = error_reply(500, "Something of ours broke; the log says what.", "server_error")
-        client.answer(
-            request, result.status, result.body, result.content_type, result.extra_headers
-        )
+        body = _body_read_by(request, result.status, result.body)
+        client.answer(request, result.status, body, result.content_type, result.extra_headers)
 
     def admit(self, request: HttpRequest) -> AdmittedRequest | Refusal:
         """Which handler, and may they? Asked before the body is read."""
@@ -209,10 +214,10 @@ class AdminRoutes:
         method = request.method.decode("latin-1")
         found = self._routes.find(method, path)
         if isinstance(found, NoRoute):
-            return _no_route(method, found.allowed)
+            return _as_read_by(request, _no_route(method, found.allowed))
         access, handler = found.endpoint.access, found.endpoint.handler
         if (denied := self._check_credentials(access, request)) is not None:
-            return denied
+            return _as_read_by(request, denied)
         owner = self._callbacks.key_owner(request.headers) or ""
         admin_request = AdminRequest(request, owner, next(iter(found.parameters.values()), ""))
         if access in {"client", "admin"}:
@@ -343,7 +348,19 @@ class AdminRoutes:
 
 
 def _is_anthropic(admin_request: AdminRequest) -> bool:
-    return b"anthropic-version" in admin_request.request.headers
+    return _ANTHROPIC in admin_request.request.headers
+
+
+def _body_read_by(request: HttpRequest, status: int, body: bytes) -> bytes:
+    """An error in Anthropic's shape for its clients, whatever the path; for all others as it is."""
+    if status < HTTPStatus.BAD_REQUEST or _ANTHROPIC not in request.headers:
+        return body
+    told = read_error(body)
+    return anthropic_error_body(told.message, told.type or "server_error") if told.message else body
+
+
+def _as_read_by(request: HttpRequest, refusal: Refusal) -> Refusal:
+    return replace(refusal, body=_body_read_by(request, refusal.status, refusal.body))
 
 
 def _no_route(method: str, allowed: str) -> Refusal:

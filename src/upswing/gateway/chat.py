@@ -40,6 +40,7 @@ from upswing.gateway.core.episodes import (
     transcript_pin,
     user_id_of,
 )
+from upswing.gateway.core.error_fields import client_sentence, field_in
 from upswing.gateway.core.exploration import exploration_temperature
 from upswing.gateway.core.keys import ClientKeys
 from upswing.gateway.core.probe import check_probe
@@ -162,11 +163,7 @@ class ChatHandler:
     def _assign(self, owner: str, request: HttpRequest, table: RoutingTable) -> _Assignment:
         """Read the request, find its episode, and choose its model; or `Rejected`, `Denied`, `Misuse`."""
         shaped = self._read(owner, request)
-        chat = (
-            read_chat_request(shaped.chat_body)
-            if shaped.shape.conversational
-            else read_other_request(shaped.chat_body)
-        )
+        chat = _read_chat_form(shaped)
         identity = identify_episode(request.headers, chat)
         record = is_recorded(
             request.headers.get(b"x-record"),
@@ -267,6 +264,7 @@ class ChatHandler:
         """
         self._counters.count_unrecorded("unrecorded")
         episode = self._find_or_open_episode(owner, identity, chat, request)
+        episode.unrecorded += 1
         begins = not episode.first_model_id
         target = self._traffic.assign(table, episode, _requested_model(table, chat, request))
         if begins:
@@ -275,7 +273,18 @@ class ChatHandler:
 
 
 def _error_for(request: HttpRequest, message: str, error_type: ErrorType, code: str) -> bytes:
-    return shaped_error(shape_of(request) or ClientShape.CHAT, message, error_type, code)
+    param = field_in(message) if error_type == "invalid_request_error" else None
+    return shaped_error(shape_of(request) or ClientShape.CHAT, message, error_type, code, param)
+
+
+def _read_chat_form(shaped: ShapedRequest) -> ChatRequest:
+    """The request's chat form, or `Rejected` in the client's own words."""
+    if not shaped.shape.conversational:
+        return read_other_request(shaped.chat_body)
+    try:
+        return read_chat_request(shaped.chat_body)
+    except Rejected as error:
+        raise Rejected(error.reason, client_sentence(shaped.shape, error.detail)) from None
 
 
 def _check_answerable(shaped: ShapedRequest, target: RouteTarget) -> None:

@@ -3,6 +3,7 @@
 | file           | holds                                      | mode |
 |----------------|--------------------------------------------|------|
 | `running.json` | how to reach the loop, while it runs       | 600  |
+| `starting.pid` | which process brings it up, until then     | 600  |
 | `secrets.json` | the operator's key, the gateway's client key and admin token, the key with which our own gateway asks the loop, what signs webhooks, the bus's passwords | 600 |
 
 `secrets.json` ends with a checksum of the rest: a key with a flipped bit would be a new key. Only a file of
@@ -39,6 +40,7 @@ _PREFIXES = {
     "webhook_secret": "whs_",
 }
 """How a credential of ours begins, so that it is told from others."""
+STARTING = "starting.pid"
 _CHECK = "check"
 _MARK = "upswing.mark"
 """Younger than the checksum: beside it, a file without one is not an older version's."""
@@ -158,13 +160,30 @@ def write_private(path: Path, text: str) -> None:
 def find_running_instance(folder: Path) -> InstanceInfo | None:
     """How to reach the loop of this directory, if one runs."""
     running = read_instance(folder)
+    return running if running is not None and _is_alive(running.pid) else None
+
+
+def no_loop_sentence(folder: Path) -> str:
+    """Why nobody answers in this directory, and what to do."""
+    if _is_alive(_starting_pid(folder)):
+        return f"The loop in {folder} is starting: `upswing up` says there what it waits for. Ask again when it is ready."
+    return f"No loop is running in {folder}: start it with `upswing up --data {folder}`."
+
+
+def _starting_pid(folder: Path) -> int:
     try:
-        if running is None or running.pid <= 0:
-            return None
-        os.kill(running.pid, 0)
+        return int((folder / STARTING).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        if pid > 0:
+            os.kill(pid, 0)
     except (OSError, OverflowError):
-        return None
-    return running
+        return False
+    return pid > 0
 
 
 def read_instance(folder: Path) -> InstanceInfo | None:

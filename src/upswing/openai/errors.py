@@ -61,13 +61,15 @@ class ServerError:
 
     message: str = ""
     code: str = ""
+    type: str = ""
+    param: str = ""
 
 
 def read_error(body: bytes) -> ServerError:
     """The error in an answer, in any of the usual shapes.
 
     >>> read_error(b'{"error": {"message": "No.", "code": "quota"}}')
-    ServerError(message='No.', code='quota')
+    ServerError(message='No.', code='quota', type='', param='')
     >>> [read_error(body).message for body in (b'{"error": "No."}', b'{"detail": "No."}', b'{"message": "No."}', b"No.")]
     ['No.', 'No.', 'No.', '']
     """
@@ -80,7 +82,7 @@ def read_error(body: bytes) -> ServerError:
     error = tree.get("error")
     if not isinstance(error, dict):
         return ServerError(_text(error) or _text(tree.get("message")) or _text(tree.get("detail")))
-    return ServerError(_text(error.get("message")), _text(error.get("code")))
+    return ServerError(*(_text(error.get(name)) for name in ("message", "code", "type", "param")))
 
 
 def error_message(body: bytes) -> str:

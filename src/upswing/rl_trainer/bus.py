@@ -20,8 +20,9 @@ from upswing.errors import Misuse, Transient
 from upswing.infra.instance import find_running_instance
 from upswing.infra.nats.bus import Bus, Delivery, Pull
 from upswing.records import OutboxEntry
-from upswing.redact import Redactor
 from upswing.redact.messages import redact_feedback, redact_trajectory
+from upswing.rl_trainer import arguments
+from upswing.rl_trainer.messages import redactor
 from upswing.sdk.target import data_folder
 
 T = TypeVar("T")
@@ -41,8 +42,9 @@ def publish_nats(
     Trajectories and feedback are redacted first. Without `schema_validate` a message goes out as it is given, and
     whoever reads it decides; the loop keeps what it cannot read as a dead letter.
     """
-    topic = _topic(subject)
-    raw = _checked(topic, payload) if schema_validate else msgspec.json.encode(dict(payload))
+    topic = _topic(arguments.text(subject, "subject"))
+    payload = arguments.message(payload, "payload")
+    raw = _checked(topic, payload) if schema_validate else msgspec.json.encode(payload)
     name = next((str(payload[key]) for key in payload if key.endswith("_id")), "")
     with _BusThread(_bus_url(url)) as bus:
         entry = OutboxEntry(1, subject, f"{subject}-{name}" if name else os.urandom(8).hex(), raw)
@@ -68,7 +70,10 @@ def subscribe_nats(
             for message in messages:
                 print(message["status"])
     """
-    topic = _topic(subject)
+    topic = _topic(arguments.text(subject, "subject"))
+    arguments.text(queue_group, "queue_group")
+    if idle_seconds is not None:
+        arguments.seconds(idle_seconds, "idle_seconds")
     if topic.stream is None:
         raise Misuse(f"{subject} is not kept in a stream; only streams can be read again.")
     return NatsSubscription(topic, queue_group, _bus_url(url), idle_seconds)
@@ -167,9 +172,9 @@ def _checked(topic: Topic, payload: Mapping[str, Any]) -> bytes:
         raise Misuse(f"{topic.subject} carries no message of a schema.")
     tree: dict[str, Any] = dict(payload)
     if topic.message is Trajectory:
-        tree = redact_trajectory(_decoded(topic, tree), Redactor()).tree
+        tree = redact_trajectory(_decoded(topic, tree), redactor()).tree
     elif topic.message is Feedback:
-        tree = redact_feedback(_decoded(topic, tree), Redactor()).tree
+        tree = redact_feedback(_decoded(topic, tree), redactor()).tree
     raw = msgspec.json.encode(tree)
     decode(topic.message, raw)
     return raw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from upswing.redact import Redactor, default_rules
 from upswing.redact.messages import redact_trajectory
 from upswing.reward.core.assess import AssessedReward, RewardHistory, RewardRules, assess
 from upswing.reward.core.weights import BUILT_IN, component_weights
+from upswing.rl_trainer import arguments
 
 REWARD_WEIGHTS: Mapping[str, float] = dict(BUILT_IN)
 """Task completion, efficiency, code quality, user feedback."""
@@ -35,14 +37,15 @@ def validate_trajectory(
     Traceback (most recent call last):
     upswing.errors.Rejected: Object missing required field `trajectory_id`.
     """
+    tree = arguments.message(trajectory_data, "trajectory_data")
     kinds = {
         f"{topic.subject.removeprefix('agent.rl.')}.schema.json": topic.message
         for topic in TOPICS
         if topic.message is not None and ">" not in topic.subject
     }
-    if (kind := kinds.get(schema)) is None:
+    if (kind := kinds.get(arguments.text(schema, "schema"))) is None:
         raise Misuse(f"There is no schema {schema!r}; there are: {', '.join(sorted(kinds))}.")
-    checked: dict[str, Any] = msgspec.to_builtins(from_builtins(kind, dict(trajectory_data)))
+    checked: dict[str, Any] = msgspec.to_builtins(from_builtins(kind, tree))
     return checked
 
 
@@ -55,12 +58,15 @@ def redact_sensitive_info(
     for is refused, because it would stay.
     """
     known = {rule.kind for rule in default_rules()} | _WIDE_KINDS
-    unknown = {each for each in patterns if each.replace("_", "-") not in known}
+    counted_on = [
+        arguments.text(each, "patterns") for each in arguments.several(patterns, "patterns")
+    ]
+    unknown = {each for each in counted_on if each.replace("_", "-") not in known}
     if unknown:
         raise Misuse(
             f"Nobody looks for {', '.join(sorted(unknown))}: write a rule of your own (docs/redaction.md)."
         )
-    clean: dict[str, Any] = redact_trajectory(validate_trajectory(trajectory_data), Redactor()).tree
+    clean: dict[str, Any] = redact_trajectory(validate_trajectory(trajectory_data), redactor()).tree
     return clean
 
 
@@ -78,14 +84,26 @@ def compute_reward(
     `feedback` is what users said of it, as feedback.v1.
     """
     at = now or datetime.now(UTC)  # noqa: TID251 - a person's own program has no runtime of ours
-    rules = RewardRules(component_weights({}, weights))
-    history, redactor = RewardHistory(), Redactor()
-    for number, earlier in enumerate(historical_data):
-        history.add(_assess(earlier, (), history, rules, redactor, at, number))
-    said = [from_builtins(Feedback, dict(each)) for each in feedback]
-    made = _assess(trajectory, said, history, rules, redactor, at, len(historical_data))
+    rules = RewardRules(component_weights({}, arguments.weights_of(weights, "weights")))
+    history, cleaner = RewardHistory(), redactor()
+    before = arguments.several(historical_data, "historical_data")
+    for number, earlier in enumerate(before):
+        told = arguments.message(earlier, f"historical_data[{number}]")
+        history.add(_assess(told, (), history, rules, cleaner, at, number))
+    said = [
+        from_builtins(Feedback, arguments.message(each, f"feedback[{number}]"))
+        for number, each in enumerate(arguments.several(feedback, "feedback"))
+    ]
+    assessed = arguments.message(trajectory, "trajectory")
+    made = _assess(assessed, said, history, rules, cleaner, at, len(before))
     reward: dict[str, Any] = msgspec.to_builtins(made.reward)
     return reward
+
+
+@cache
+def redactor() -> Redactor:
+    """One for all calls: its rules take longer to compile than a trajectory to clean."""
+    return Redactor()
 
 
 def _assess(

@@ -12,6 +12,7 @@ from typing import Any
 
 from upswing.errors import Misuse, Transient
 from upswing.integrations.operations.loop_port import LoopPort, path_of
+from upswing.rl_trainer import arguments
 from upswing.sdk.target import resolve
 from upswing.train.checkpoints.storage import CheckpointStore
 
@@ -31,7 +32,7 @@ def download_checkpoint(s3_path: str, local_path: str | Path | None = None) -> P
     `s3_path` is any place that Upswing keeps checkpoints in: `s3://bucket/prefix/checkpoint`, `file://…` or a folder. It
     gets a folder of its own below `local_path` (by default, `checkpoints` among the temporary files).
     """
-    location, _, name = s3_path.rstrip("/").rpartition("/")
+    location, _, name = arguments.text(s3_path, "s3_path").rstrip("/").rpartition("/")
     if not location or not name:
         raise Misuse(f"{s3_path!r} is no path of a checkpoint, such as s3://bucket/models/job-1.")
     folder = Path(local_path) if local_path else Path(tempfile.gettempdir()) / "checkpoints"
@@ -54,7 +55,10 @@ def run_benchmarks(
 
     `model_path` is a model's id, or the path of a checkpoint that is registered. It waits at most `timeout` seconds.
     """
-    return asyncio.run(_benchmark(_loop(), model_path, tasks, against, time.monotonic() + timeout))
+    arguments.text(model_path, "model_path")
+    suites = [arguments.text(task, "tasks") for task in arguments.several(tasks, "tasks")]
+    ends = time.monotonic() + arguments.seconds(timeout, "timeout")
+    return asyncio.run(_benchmark(_loop(), model_path, suites, against, ends))
 
 
 async def _benchmark(
@@ -105,6 +109,8 @@ def deploy_to_tensorzero(
     The loop chooses the strategy by how much better the model is, so only `canary` can be asked for: nobody puts a model
     before all users by a call.
     """
+    arguments.text(model_id, "model_id")
+    arguments.text(checkpoint_path, "checkpoint_path")
     if rollout_strategy != "canary":
         raise Misuse(
             f"A rollout is not {rollout_strategy!r} by request: the loop chooses `blue_green` itself where a model is far "

@@ -13,7 +13,7 @@ from upswing.integrations.agent_zero.doctor import examine
 from upswing.integrations.agent_zero.installing import (
     MANIFEST,
     changed_files,
-    export,
+    export_target,
     install,
     read_manifest,
     uninstall,
@@ -224,6 +224,47 @@ def test_a_link_in_place_of_a_file_is_not_written_through(checkout, tmp_path):
     assert secret.read_text() == "untouched"
 
 
+def test_an_uninstallation_that_meets_a_link_changes_nothing(checkout, tmp_path):
+    """Wherever the link stands: what is refused has changed nothing, and the doctor goes on with its list."""
+    install(checkout, GIVEN)
+    listed = [*map(Path, read_manifest(checkout).files), checkout.home / FILE]
+    for path in listed:
+        place = checkout.root / path
+        kept = tmp_path / "kept"
+        place.rename(kept)
+        place.symlink_to(kept)
+        before = tree(checkout.root)
+        with pytest.raises(Misuse, match="is a link, which is not followed: move it away"):
+            uninstall(checkout)
+        assert tree(checkout.root) == before, path
+        place.unlink()
+        kept.rename(place)
+    place = checkout.root / listed[0]
+    place.unlink()
+    place.symlink_to(tmp_path)
+    found = verdicts(examine(checkout, tmp_path / "python"))
+    assert {"files": False, "version": True, "spool": True}.items() <= found.items()
+
+
+def test_a_python_that_does_not_exist_is_named(checkout, tmp_path):
+    install(checkout, GIVEN)
+    (told,) = [each for each in examine(checkout, tmp_path / "nope") if each.what == "Python"]
+    assert "is no file" in told.detail
+    assert "name it with --python" not in told.detail
+
+
+@pytest.mark.parametrize("present", [("helpers/plugins.py",), ("helpers/extension.py",), ()])
+def test_a_checkout_that_is_not_whole_is_told_what_it_lacks(tmp_path, present):
+    for name in ("agent.py", *present):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    with pytest.raises(Misuse) as refused:
+        find_checkout(tmp_path)
+    lacks = str(refused.value).partition("; here ")[2]
+    for name in ("helpers/plugins.py", "helpers/extension.py"):
+        assert (name in lacks.replace("python/helpers/extension.py", "")) == (name not in present)
+
+
 def test_a_file_where_a_folder_is_needed_is_said(checkout):
     home = checkout.root / checkout.home
     home.parent.mkdir(parents=True, exist_ok=True)
@@ -242,12 +283,12 @@ def test_recordings_that_wait_are_not_thrown_away(checkout):
 
 
 def test_an_export_is_a_folder_to_be_copied(tmp_path):
-    done = export(tmp_path / "out", GIVEN)
+    done = install(export_target(tmp_path / "out"), GIVEN)
     assert done.folder == tmp_path / "out/usr/plugins/upswing"
     assert (done.folder / "plugin.yaml").is_file()
     (tmp_path / "linked").symlink_to(tmp_path / "out")
     with pytest.raises(Misuse):
-        export(tmp_path / "linked", GIVEN)
+        export_target(tmp_path / "linked")
 
 
 @pytest.mark.parametrize("layout", list(Layout))

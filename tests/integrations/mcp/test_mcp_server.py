@@ -258,6 +258,10 @@ async def test_without_a_form_a_person_gets_a_code_from_the_command_line(
         done = await client.call_tool("erase_user", {"user": user, "confirmation": code})
         assert not done.is_error, text_of(done)
         assert "Erased" in text_of(done)
+        audit = json.loads((await client.read_resource("upswing://audit")).contents[0].text)[
+            "data"
+        ]["entries"]
+        assert audit[0]["who"].startswith("key operator, asked by key "), "both are named"
         again = await client.call_tool("erase_user", {"user": user, "confirmation": code})
         assert "was used" in text_of(again)
         guessed = await client.call_tool("erase_user", {"user": user, "confirmation": "yes"})

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from upswing.contracts.typed import json_decoder
+from upswing.gateway.core.error_fields import client_field, client_sentence, field_in
 from upswing.gateway.core.faults import CLIENT_ERROR_STATUSES, Fault
 from upswing.gateway.core.shapes import ClientShape, shaped_error
 from upswing.gateway.core.sse import event_payloads
+from upswing.openai.errors import read_error
 
 _PASSED = (b"retry-after", b"x-request-id")
 _NOTHING = Raw(b"")
@@ -68,16 +71,40 @@ def stream_error_message(data: bytes) -> str:
 
 
 def translate_error(
-    status: int, body: bytes, headers: dict[bytes, bytes], shape: ClientShape = ClientShape.CHAT
+    status: int,
+    body: bytes,
+    headers: dict[bytes, bytes],
+    shape: ClientShape = ClientShape.CHAT,
+    asked: ClientShape | None = None,
 ) -> tuple[bytes, bytes]:
-    """A server's refusal as a client hears it: the body, in the words of its shape, and headers."""
+    """A server's refusal as a client hears it: the body, in the words of its shape, and headers.
+
+    `asked`: the shape in which the server was asked, where that is another one.
+    """
     known = check_answer(body) is Fault.ERROR_BODY
     if shape is ClientShape.MESSAGES:
         known = known and b'"type":"error"' in body.replace(b" ", b"")
-    if not known:
-        message = error_message_in(body) or f"The model's server answered {status}."
+    translated = asked is not None and asked is not shape
+    missing = status == HTTPStatus.NOT_FOUND and not shape.conversational and not _of_model(body)
+    if not known or translated or missing:
         error_type = (
             "invalid_request_error" if status in CLIENT_ERROR_STATUSES else "upstream_error"
         )
-        body = shaped_error(shape, message, error_type, "upstream_status")
+        said = error_message_in(body)
+        told = read_error(body)
+        if missing:
+            message = f"The model's server has no path /v1{shape.path}"
+            message = f"{message}: {said}" if said else f"{message}."
+        else:
+            message = client_sentence(shape, said) or f"The model's server answered {status}."
+        code = told.code if known and told.code else "upstream_status"
+        param = client_field(shape, told.param) or field_in(message)
+        kind = told.type if known and shape is not ClientShape.MESSAGES else ""
+        body = shaped_error(shape, message, kind or error_type, code, param)
     return body, b"".join(b"%s: %s\r\n" % (n, headers[n]) for n in _PASSED if n in headers)
+
+
+def _of_model(body: bytes) -> bool:
+    """Does a 404 speak of the model, and not of the path?"""
+    told = read_error(body)
+    return "model" in f"{told.message} {told.code}".lower()

@@ -158,6 +158,8 @@ class OpenEpisode:
     """Its last request got no whole answer, by a server's fault."""
     cancelled: bool = False
     """Its client gave up waiting for the answer to its last request."""
+    unrecorded: int = 0
+    """Requests in it that their client did not want recorded."""
     failures: int = 0
     faults: list[FaultRecord] = field(default_factory=list)
     """The first requests that a model did not answer."""

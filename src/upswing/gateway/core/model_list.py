@@ -12,12 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 ALIAS = "upswing"
-"""What a client may call whoever answers; it is found, and not listed."""
+"""What a client may call whoever answers; it is listed last."""
 _EPOCH = "1970-01-01T00:00:00Z"
 
 
 def model_list(names: Sequence[str], *, anthropic: bool) -> dict[str, Any]:
-    """The list of these models."""
+    """The list of these models, and of the name for whoever answers.
+
+    >>> [each["id"] for each in model_list(["base"], anthropic=False)["data"]], model_list([], anthropic=False)["data"]
+    (['base', 'upswing'], [])
+    """
+    names = [*names, ALIAS] if names and ALIAS not in names else names
     data = [model_entry(name, anthropic=anthropic) for name in names]
     if not anthropic:
         return {"object": "list", "data": data}

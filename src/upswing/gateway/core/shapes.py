@@ -176,10 +176,14 @@ def _is_native(shaped: ShapedRequest, model: Model) -> bool:
 
 
 def shaped_error(
-    shape: ClientShape, message: str, error_type: str, code: str | None = None
+    shape: ClientShape,
+    message: str,
+    error_type: str,
+    code: str | None = None,
+    param: str | None = None,
 ) -> bytes:
     """An error as this client reads it."""
     if shape is ClientShape.MESSAGES:
         known = code == ThreadUnsupported.error_code
         return anthropic_error_body(message, error_type, code if known and code else "")
-    return error_body(message, error_type, code)
+    return error_body(message, error_type, code, param)

@@ -232,7 +232,10 @@ class ChatExchange:
         elif self._blames_request:  # both say that the request is wrong, so it is
             self.fault = None
             self.faults = []
-        translated, extra_headers = translate_error(status, body, self._headers, self.shaped.shape)
+        asked = self._upstream_request.shape
+        translated, extra_headers = translate_error(
+            status, body, self._headers, self.shaped.shape, asked
+        )
         self._writer.write_error(status, translated, self.target.model.model_id, extra_headers)
         self._finish("refused" if client_error else "failed")
 

@@ -64,6 +64,7 @@ _MAX_DETAIL = 1000
 """Characters of why an episode is not recorded."""
 _ENDED_BYTES, _CHARACTER_BYTES = 1024, 4
 """What is remembered of one beside its ids and notes, and what a character takes in memory at most."""
+_UNWANTED = "Nothing of it is recorded, as its requests asked (`x-record: off`)."
 _NO_ROOM = "There was no room to record this episode."
 _INBOX_BYTES = 1024 * 1024
 """Beyond it, what is in the inbox is entered as soon as possible."""
@@ -224,7 +225,8 @@ class EpisodeRecorder:
             return RecordOutcome(name, "refused", "Recording is off.")
         if not episode.conversations and not episode.has_gap and episode.unanswered is None:
             self.counts.empty += 1
-            return RecordOutcome(name, "refused", "Nothing was answered in this episode.")
+            why = _UNWANTED if episode.unrecorded else "Nothing was answered in this episode."
+            return RecordOutcome(name, "refused", why)
         if episode.has_gap or not self._make_room(episode.principal):
             self.counts.lost += 1
             return RecordOutcome(name, "refused", _NO_ROOM)

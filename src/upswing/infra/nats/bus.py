@@ -161,7 +161,8 @@ class Bus:
         user = urlsplit(url.split(",", maxsplit=1)[0]).username
 
         async def on_error(error: Exception) -> None:
-            log.warning("bus: %s", error, extra={"action": "bus_error"})
+            told = str(error) or type(error).__name__
+            log.warning("bus: %s", told, extra={"action": "bus_error"})
 
         try:
             client = await asyncio.wait_for(

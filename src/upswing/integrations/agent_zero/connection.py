@@ -27,8 +27,12 @@ class PluginConnection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """The loop's address; None: the recorder finds it as it does everywhere."""
     key: str | None = None
     """Of scope `agent`: records, gives feedback, and asks models at the gateway."""
+    key_id: str | None = None
+    """By what the loop knows the key: who takes the plugin out revokes it."""
     assistant_key: str | None = None
     """Of scope `assistant`, for the rl-trainer's tools: reads, and requests training."""
+    assistant_key_id: str | None = None
+    """The same of that key."""
     gateway_url: str = "http://127.0.0.1:3000"
     """The gateway's address, without `/v1`."""
     agent_id: Annotated[str, Meta(min_length=1, max_length=100)] = "agent-zero"
@@ -54,7 +58,9 @@ def read_connection(folder: Path) -> PluginConnection:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return PluginConnection()
-    if not stat.S_ISREG(mode) or mode & 0o077:
+    if not stat.S_ISREG(mode):
+        raise Misuse(f"{path} is a link or no file, and is not followed: move it away.")
+    if mode & 0o077:
         raise Misuse(f"{path} can be read by others: make new keys, and `chmod 600` it.")
     try:
         return checked_connection(from_json(path.read_bytes(), PluginConnection))

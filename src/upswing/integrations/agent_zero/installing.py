@@ -10,6 +10,8 @@ hashes, lies in the plugin's folder.
 | a file of ours that somebody changed       | refuses, and names it; `force` writes     | leaves it, and names it     |
 | a file, or a plugin's folder, of others    | refuses, and names it                     | leaves it                   |
 | a link anywhere on the way                 | refuses                                   | refuses                     |
+
+Both look at everything first: what is refused has changed nothing.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ class Installed:
 
     folder: Path
     written: int
+    elsewhere: int = 0
+    """Of these, outside of the plugin's own folder."""
     removed: tuple[str, ...] = ()
     """Files of an earlier version."""
 
@@ -73,12 +77,17 @@ class Removed:
     """Recordings that the loop has not got; they stay where they are."""
 
 
+def check_installable(checkout: Checkout, *, force: bool = False) -> None:
+    """`Misuse` where `install` would refuse; nothing is written."""
+    made = plugin_files(checkout.layout, PluginConnection(), checkout.version)
+    _refuse_obstacles(checkout, made, read_manifest(checkout), force=force)
+
+
 def install(checkout: Checkout, connection: PluginConnection, *, force: bool = False) -> Installed:
     """Write the plugin, or mend an older one."""
     made = plugin_files(checkout.layout, connection, checkout.version)
     before = read_manifest(checkout)
-    _refuse_foreign_folder(checkout, before)
-    _refuse_foreign_files(checkout, made, before, force=force)
+    _refuse_obstacles(checkout, made, before, force=force)
     old = [path for path in (before.files if before else {}) if Path(path) not in made]
     folders = sorted({*(before.folders if before else ()), *_new_folders(checkout, made)})
     for path, text in made.items():
@@ -88,11 +97,12 @@ def install(checkout: Checkout, connection: PluginConnection, *, force: bool = F
     manifest = PluginManifest(__version__, FORM, checkout.layout, hashes, folders)
     _write(checkout.root, checkout.home / MANIFEST, msgspec.json.encode(manifest))
     write_connection(checkout.root / checkout.home, connection)
-    return Installed(checkout.root / checkout.home, len(made), tuple(removed))
+    outside = sum(1 for path in made if not path.is_relative_to(checkout.home))
+    return Installed(checkout.root / checkout.home, len(made), outside, tuple(removed))
 
 
-def export(folder: Path, connection: PluginConnection) -> Installed:
-    """Write the plugin into a folder of its own, to be copied to an Agent Zero's `usr/plugins`."""
+def export_target(folder: Path) -> Checkout:
+    """A folder that the plugin is written into, to be copied to an Agent Zero's `usr/plugins`."""
     target = folder.expanduser().absolute()
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise Misuse(f"{target} is no folder.")
@@ -100,7 +110,7 @@ def export(folder: Path, connection: PluginConnection) -> Installed:
         if (target / name).is_symlink():
             raise Misuse(f"{target / name} is a link, which is not followed: name another folder.")
     target.mkdir(parents=True, exist_ok=True)
-    return install(Checkout(target, Layout.PLUGINS, ""), connection)
+    return Checkout(target, Layout.PLUGINS, "")
 
 
 def uninstall(checkout: Checkout) -> Removed:
@@ -108,6 +118,7 @@ def uninstall(checkout: Checkout) -> Removed:
     manifest = read_manifest(checkout)
     if manifest is None:
         raise Misuse(f"There is no plugin of Upswing's in {checkout.root / checkout.home}.")
+    _refuse_links_of(checkout, manifest)
     left = [
         path
         for path, digest in manifest.files.items()
@@ -115,7 +126,6 @@ def uninstall(checkout: Checkout) -> Removed:
     ]
     home = checkout.root / checkout.home
     for name in (FILE, MANIFEST):
-        _refuse_links(checkout.root, checkout.home / name)
         (home / name).unlink(missing_ok=True)
     waiting = _waiting_files(home / SPOOL)
     if not waiting:
@@ -144,10 +154,15 @@ def read_manifest(checkout: Checkout) -> PluginManifest | None:
 
 
 def changed_files(checkout: Checkout, manifest: PluginManifest) -> dict[str, str]:
-    """Files that are not as they were written: path → `missing` or `changed`."""
+    """Files that are not as they were written: path → `missing`, `changed`, or no file at all."""
     found = {}
     for path, digest in manifest.files.items():
-        content = _content(checkout.root / path)
+        try:
+            _refuse_links(checkout.root, Path(path))
+            content = _content(checkout.root / path)
+        except Misuse:
+            found[path] = "a link or no file"
+            continue
         if content is None:
             found[path] = "missing"
         elif _digest(content) != digest:
@@ -155,9 +170,26 @@ def changed_files(checkout: Checkout, manifest: PluginManifest) -> dict[str, str
     return found
 
 
+def _refuse_obstacles(
+    checkout: Checkout, made: Mapping[Path, str], before: PluginManifest | None, *, force: bool
+) -> None:
+    _refuse_foreign_folder(checkout, before)
+    _refuse_foreign_files(checkout, made, before, force=force)
+    for name in (FILE, MANIFEST):
+        _refuse_links(checkout.root, checkout.home / name)
+
+
+def _refuse_links_of(checkout: Checkout, manifest: PluginManifest) -> None:
+    """Whatever an uninstallation touches is looked at before it touches anything."""
+    for path in (*map(Path, manifest.files), *(checkout.home / name for name in (FILE, MANIFEST))):
+        _refuse_links(checkout.root, path)
+    for path in (*map(Path, manifest.folders), checkout.home / SPOOL):
+        _refuse_links(checkout.root, path, folder=True)
+
+
 def _refuse_foreign_folder(checkout: Checkout, before: PluginManifest | None) -> None:
     home = checkout.root / checkout.home
-    _refuse_links(checkout.root, checkout.home)
+    _refuse_links(checkout.root, checkout.home, folder=True)
     if before is None and home.is_dir() and any(home.iterdir()):
         raise Misuse(f"{home} holds something that is not ours: move it away, then install again.")
 
@@ -179,8 +211,11 @@ def _refuse_foreign_files(
         raise Misuse(f"These files would be overwritten: {', '.join(odd)}.{hint}")
 
 
-def _refuse_links(root: Path, relative: Path) -> None:
-    """`Misuse` when a part of the way from the root on is a link, or no folder where one is needed."""
+def _refuse_links(root: Path, relative: Path, *, folder: bool = False) -> None:
+    """`Misuse` when a part of the way from the root on is a link, or no folder where one is needed.
+
+    `folder`: the last part is a folder's, too.
+    """
     at = root
     for number, part in enumerate(relative.parts):
         at = at / part
@@ -188,11 +223,11 @@ def _refuse_links(root: Path, relative: Path) -> None:
             mode = at.lstat().st_mode
         except FileNotFoundError:
             return
+        wants_folder = folder or number < len(relative.parts) - 1
         if stat.S_ISLNK(mode):
-            raise Misuse(
-                f"{at} is a link, which is not followed: replace it by a folder of its own."
-            )
-        if number < len(relative.parts) - 1 and not stat.S_ISDIR(mode):
+            remedy = "replace it by a folder of its own" if wants_folder else "move it away"
+            raise Misuse(f"{at} is a link, which is not followed: {remedy}, then try again.")
+        if wants_folder and not stat.S_ISDIR(mode):
             raise Misuse(f"{at} is a file where a folder is needed.")
 
 
@@ -258,7 +293,6 @@ def _new_folders(checkout: Checkout, made: Mapping[Path, str]) -> set[str]:
 def _remove_own_folders(checkout: Checkout, folders: list[str]) -> None:
     """Folders that were made for us and are empty now, deepest first."""
     for folder in sorted(map(Path, folders), key=lambda each: len(each.parts), reverse=True):
-        _refuse_links(checkout.root, folder)
         _remove_if_empty(checkout.root / folder / "__pycache__")
         _remove_if_empty(checkout.root / folder)
 

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from upswing.errors import Misuse
 
+_PLUGIN_FILES = ("helpers/plugins.py", "helpers/extension.py")
+_OLDER_FILE = "python/helpers/extension.py"
 _VERSION = re.compile(r"[A-Za-z0-9._\-]{1,40}")
 
 
@@ -48,14 +50,20 @@ def find_checkout(folder: Path) -> Checkout:
         raise Misuse(f"{root} is no folder: name the one that has Agent Zero's agent.py.")
     if not (root / "agent.py").is_file():
         raise Misuse(f"{root} has no agent.py, so it is no Agent Zero: name its own folder.")
-    if (root / "helpers/plugins.py").is_file() and (root / "helpers/extension.py").is_file():
+    if all((root / each).is_file() for each in _PLUGIN_FILES):
         return Checkout(root, Layout.PLUGINS, _git_version(root))
-    if (root / "python/helpers/extension.py").is_file():
+    if (root / _OLDER_FILE).is_file():
         return Checkout(root, Layout.EXTENSIONS, _git_version(root))
     raise Misuse(
-        f"{root} is an Agent Zero whose extensions this version does not know: it has neither helpers/plugins.py (0.9.9 "
-        "and later) nor python/helpers/extension.py (0.8.5 to 0.9.8)."
+        f"{root} is an Agent Zero whose extensions this version does not know. One of 0.9.9 or later has {' and '.join(_PLUGIN_FILES)}, one of "
+        f"0.8.5 to 0.9.8 has {_OLDER_FILE}; here {' and '.join(_missing(root))} {'are' if len(_missing(root)) > 1 else 'is'} missing."
     )
+
+
+def _missing(root: Path) -> list[str]:
+    """What the nearest kind would have: half a newer one is no older one."""
+    absent = [each for each in _PLUGIN_FILES if not (root / each).is_file()]
+    return absent if len(absent) < len(_PLUGIN_FILES) else [*absent, _OLDER_FILE]
 
 
 def _git_version(root: Path) -> str:

@@ -25,6 +25,11 @@ _FOLDER = {
     Layout.PLUGINS: "os.path.dirname(os.path.dirname(os.path.abspath(__file__)))",
     Layout.EXTENSIONS: "os.path.dirname(os.path.abspath(__file__))",
 }
+_STATUS = {
+    Layout.PLUGINS: "`POST /api/plugins/upswing/status` says what it did",
+    Layout.EXTENSIONS: "`upswing agent-zero doctor` says whether it works",
+}
+"""Where a person reads what it does."""
 
 
 def plugin_files(
@@ -38,6 +43,7 @@ def plugin_files(
         "BRIDGE": _BRIDGE[layout],
         "HELPERS": _HELPERS[layout],
         "FOLDER": _FOLDER[layout],
+        "STATUS": _STATUS[layout],
         "GATEWAY": connection.gateway_url.rstrip("/"),
     }
     made = _with_plugins(values) if layout is Layout.PLUGINS else _with_extensions(values)

@@ -18,7 +18,7 @@ import msgspec
 
 from upswing.contracts.typed import from_json
 from upswing.errors import Denied, Misuse
-from upswing.infra.instance import find_running_instance, write_private
+from upswing.infra.instance import find_running_instance, no_loop_sentence, write_private
 from upswing.integrations.operations.loop_port import LoopPort
 
 KEY_FILE = "mcp.json"
@@ -48,7 +48,8 @@ class LoopAccess:
     def operator(self) -> LoopPort:
         if self.operator_key is None:
             raise Denied("This server has no operator's key, so nobody can confirm this here.")
-        return LoopPort(self.url, self.operator_key)
+        assistant = self.key if self.key != self.operator_key else None
+        return LoopPort(self.url, self.operator_key, assistant_key=assistant)
 
 
 async def open_access(data: Path, environment: Mapping[str, str]) -> LoopAccess:
@@ -62,7 +63,7 @@ async def open_access(data: Path, environment: Mapping[str, str]) -> LoopAccess:
         return LoopAccess(url.rstrip("/"), key, key)
     running = find_running_instance(data)
     if running is None:
-        raise Misuse(f"No loop is running in {data}: start it with `upswing up --data {data}`.")
+        raise Misuse(no_loop_sentence(data))
     own = read_assistant_key(data) or await _make_assistant_key(data, running.http_url, running.key)
     return LoopAccess(running.http_url, own.key, running.key)
 
@@ -75,7 +76,7 @@ def operator_key(data: Path, environment: Mapping[str, str]) -> str:
         raise Misuse("AGENTGYM_RL_API_KEY is not set: it has to be the operator's key to confirm.")
     running = find_running_instance(data)
     if running is None:
-        raise Misuse(f"No loop is running in {data}: start it with `upswing up --data {data}`.")
+        raise Misuse(no_loop_sentence(data))
     return running.key
 
 

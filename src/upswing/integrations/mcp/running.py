@@ -33,7 +33,7 @@ class HttpOptions:
     """Where the server listens, and whom it lets ask."""
 
     host: str = "127.0.0.1"
-    port: int = 8101
+    port: int = 8102
     hosts: Sequence[str] = ()
     """Names by which clients reach it, beside its own address."""
     origins: Sequence[str] = ()

@@ -37,8 +37,17 @@ def path_of(template: str, **values: str) -> str:
 class LoopPort:
     """The loop's port, with one key."""
 
-    def __init__(self, url: str, key: str | None, *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        *,
+        seconds: float = SECONDS,
+        assistant_key: str | None = None,
+    ) -> None:
+        """`assistant_key`: whose request it is, where a person confirmed it with another key; the audit names both."""
         self.url, self._key, self._seconds = url.rstrip("/"), key, seconds
+        self._headers = {"X-Assistant-Key": assistant_key} if assistant_key else {}
 
     async def get(self, path: str, **query: Any) -> Any:
         """The answer to a question; parameters that are None are left out."""
@@ -56,6 +65,7 @@ class LoopPort:
                 self.url + path,
                 body=sent,
                 key=self._key,
+                headers=self._headers,
                 seconds=self._seconds,
                 limit=_MOST,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -119,7 +120,7 @@ def _short_text(value: Any) -> str:
     messages = value.get("messages") if isinstance(value, Mapping) else None
     if isinstance(messages, list) and messages and isinstance(messages[-1], Mapping):
         value = messages[-1].get("content")
-    return bounded(value if isinstance(value, str) else str(value), 700)
+    return bounded(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 700)
 
 
 class RewardArgs(Arguments, frozen=True):

@@ -30,7 +30,20 @@ from upswing.serve.core.tool_calls import tool_names
 
 JsonObject = dict[str, Any]
 _FIELD_PATH = re.compile(r"`\$\.?([^`]*)`")
-_UNSUPPORTED = ("frequency_penalty", "presence_penalty", "logit_bias")
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "top_k": (0, -1),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+    "functions": ([],),
+    "function_call": ("auto", "none"),
+    "modalities": (["text"], []),
+    "audio": (),
+    "web_search_options": (),
+}
+"""What would change the answer and is not supported → values that change nothing."""
 MAX_CHOICES = 8
 """Answers to one request: each takes a slot of the engine."""
 
@@ -87,6 +100,14 @@ class _Body(msgspec.Struct):
     presence_penalty: float | None = None
     logit_bias: dict[str, float] | None = None
     response_format: JsonObject | None = None
+    top_k: Any = None
+    min_p: Any = None
+    repetition_penalty: Any = None
+    functions: Any = None
+    function_call: Any = None
+    modalities: Any = None
+    audio: Any = None
+    web_search_options: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +156,17 @@ def parse_chat_request(raw: bytes) -> ChatCompletionRequest:
     )
 
 
+def _check_tool(tool: JsonObject, where: str) -> None:
+    function = tool.get("function")
+    if tool.get("type", "function") != "function":
+        kind = str(tool["type"])[:60]
+        raise InvalidChatRequest(
+            f"`{where}` is of type `{kind}`, and tools here are of type `function`.", where
+        )
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise InvalidChatRequest(f"`{where}` has no `function` with a `name`.", where)
+
+
 def _shifted_seed(seed: int, index: int) -> int:
     """Another seed of 64 bits for each choice, always the same one."""
     return (seed + index * 0x9E3779B97F4A7C15 + (1 << 63)) % (1 << 64) - (1 << 63)
@@ -149,9 +181,11 @@ def _raise_invalid(message: str) -> NoReturn:
 def _check_supported(body: _Body) -> None:
     if body.n is not None and not 1 <= body.n <= MAX_CHOICES:
         raise InvalidChatRequest(f"`n` is a number from 1 to {MAX_CHOICES}.", "n")
-    for name in _UNSUPPORTED:
-        if getattr(body, name):
+    for name, neutral in _NEUTRAL.items():
+        if (value := getattr(body, name)) is not None and value not in neutral:
             raise InvalidChatRequest(f"`{name}` is not supported: leave it out.", name)
+    for number, tool in enumerate(body.tools or ()):
+        _check_tool(tool, f"tools[{number}]")
     if body.top_logprobs is not None and not body.logprobs:
         raise InvalidChatRequest("`top_logprobs` needs `logprobs: true`.", "top_logprobs")
     if body.stream_options is not None and not body.stream:

@@ -72,7 +72,8 @@ async def test_a_new_report_is_told_and_an_old_one_is_not(board, monkeypatch):
     monkeypatch.setitem(ANSWERS, "/v1/reports/daily-2026-01-16", {**newer, "text": "Two jobs."})
     await board.refresh()
     told = board.take("c1")
-    assert "Daily report of the 16th\nTwo jobs." in told
+    assert "Daily report of the 16th." in told
+    assert "\n| Two jobs.\n" in told, "as quoted data: reports name what strangers chose"
 
 
 async def test_an_alert_that_is_over_is_told_nobody_any_more(board, monkeypatch):

@@ -58,7 +58,8 @@ def _own_cost(part: Mapping[str, Any]) -> int:
     """Of an object in a schema, without what stands in it."""
     properties, required = part.get("properties"), part.get("required")
     names = properties if isinstance(properties, Mapping) else {}
-    wanted = {each for each in required if isinstance(each, str)} if _is_list(required) else set()
+    listed = required if isinstance(required, list | tuple) else ()
+    wanted = {each for each in listed if isinstance(each, str)}
     optional = len(names) - len(wanted & names.keys())
     pattern = part.get("pattern")
     return (
@@ -69,10 +70,6 @@ def _own_cost(part: Mapping[str, Any]) -> int:
         + _count(part.get("minLength"), 100)
         + (pattern_cost(pattern) if isinstance(pattern, str) else 0)
     )
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def _count(value: Any, share: int = 1) -> int:

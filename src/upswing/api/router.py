@@ -100,7 +100,7 @@ ErrorForm = Callable[[Response, str], Response]
 """A refusal in our form, and the content type of what is refused → the refusal as another standard wants it."""
 
 
-def house_form(refusal: Response, _content_type: str) -> Response:
+def own_error_form(refusal: Response, _content_type: str) -> Response:
     return refusal
 
 
@@ -124,7 +124,7 @@ class Route:
     max_body: int = 1024 * 1024
     streams: bool = False
     """Its answer goes on."""
-    error_form: ErrorForm = house_form
+    error_form: ErrorForm = own_error_form
 
 
 @dataclass(frozen=True, slots=True)

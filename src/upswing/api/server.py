@@ -18,7 +18,7 @@ from upswing.api.router import (
     Route,
     Router,
     StreamingAnswer,
-    house_form,
+    own_error_form,
     problem,
 )
 from upswing.infra.http1.connection import Connection
@@ -166,7 +166,7 @@ class HttpServer:
 
 def _rewording(call: AdmittedCall) -> Callable[[Refusal], Refusal] | None:
     """How the port's refusals of this call's body look, where its route has a form of its own."""
-    if call.route.error_form is house_form:
+    if call.route.error_form is own_error_form:
         return None
 
     def reword(refusal: Refusal) -> Refusal:

@@ -161,8 +161,11 @@ class WaitingTraces:
 
     def _check_room(self, key_id: str, spans: list[TracedSpan], export: ReadExport) -> None:
         """A key may fill half of what the others leave, so that none shuts out another."""
-        more = sum(map(_size_of_span, spans)) + sum(map(len, export.messages.values()))
-        more += _BODY_BYTES * len(export.messages) + _RECORD_BYTES * len(export.records)
+        keys = {
+            key for each in (spans, export.records) for value in each for key in _keys_of(value)
+        }
+        bodies = [len(export.messages[key]) + _BODY_BYTES for key in keys if key in export.messages]
+        more = sum(map(_size_of_span, spans)) + sum(bodies) + _RECORD_BYTES * len(export.records)
         mine = self._bytes.get(key_id, 0)
         if more > self.limits.max_bytes // 2:
             raise Rejected(

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from upswing.collect.core.traces.conversations import (
+    MOST_ALIKE,
     TraceContent,
     TracedConversation,
     TraceReading,
@@ -278,7 +279,7 @@ class WaitingTraces:
         """With the single calls before it that it goes on with."""
         key_id = made.sender.key_id
         for key in dict.fromkeys(made.conversation.calls[0].keys):
-            for held in self._held.get((key_id, key), ()):
+            for held in self._held.get((key_id, key), [])[: -MOST_ALIKE - 1 : -1]:
                 if joined(held.finished.conversation, made.conversation):
                     self._drop_held((key_id, key), held)
                     before = held.finished

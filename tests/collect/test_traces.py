@@ -445,6 +445,15 @@ def test_a_full_house_keeps_nothing_of_an_export_and_leaves_others_their_room():
     assert (len(waiting), waiting.size) == (0, 0)
 
 
+def test_what_is_known_needs_no_room():
+    waiting = WaitingTraces(WaitingLimits(max_bytes=14_000))
+    taken(export(spans_of(SIMPLE)), waiting=waiting)
+    added = waiting.add(ANN, read(export(spans_of(SIMPLE))), 0.0)
+    assert (added.spans, added.known) == (0, 3)
+    with pytest.raises(Transient):
+        taken(export(spans_of(SIMPLE, trace_id="b" * 32)), waiting=waiting)
+
+
 def test_an_export_that_can_never_wait_is_refused_for_good():
     waiting = WaitingTraces(WaitingLimits(max_bytes=2000))
     with pytest.raises(Rejected, match="fewer spans"):

@@ -142,11 +142,19 @@ class TraceIntake:
         now = self._now()
         self._popped += self.waiting.pop_due(now, everything=SHUTDOWN)
         self._unstored += self.waiting.pop_held(now, everything=True)
-        await self._store_all(now)
+        try:
+            await self._store_all(now)
+        except (Transient, OSError) as error:
+            log.error(  # noqa: TRY400 - a clear sentence
+                "%d conversations of traces are lost, which could not be stored at the end: %s",
+                len(self._popped) + len(self._unstored),
+                error,
+                extra={"action": "traces_lost"},
+            )
 
     async def _store_all(self, now: float) -> None:
         while self._popped:
-            trace, why = self._popped[0]
+            trace, why = self._popped.pop(0)
             await self._dead_letters.process_each(
                 STAGE,
                 "traces",
@@ -155,7 +163,6 @@ class TraceIntake:
                 key=lambda each: each.trace_id,
                 raw=_texts_of,
             )
-            self._popped.pop(0)
             if len(self._unstored) >= _AT_ONCE:
                 await self._store_unstored()
         await self._store_unstored()

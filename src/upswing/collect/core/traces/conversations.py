@@ -31,8 +31,10 @@ from upswing.collect.core.traces.traced import SpanKind, TracedMessage, TracedSp
 
 _MOST_OVERLAPS = 8
 """Places at which a conversation may end in what a call read: more are only in texts made for that."""
-_HIGHEST = 256
+_HIGHEST = 64
 """Spans above a call that are looked at."""
+MOST_ALIKE = 16
+"""Conversations that end alike, the newest, of which a call may go on with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,31 @@ class ModelCall:
         return [*self.keys, *([message_key(self.answer)] if self.answer else [])]
 
 
-@dataclass(slots=True)
+class ToolSpans:
+    """What an agent's tools did, by the ids of the calls and by their names; all of its conversations share it."""
+
+    def __init__(self, spans: Iterable[TracedSpan] = ()) -> None:
+        self.by_id: dict[str, TracedSpan] = {}
+        self.by_name: dict[str, list[TracedSpan]] = {}
+        for span in spans:
+            self.add(span)
+
+    def add(self, span: TracedSpan) -> None:
+        if span.call_id:
+            self.by_id[span.call_id] = span
+        else:
+            self.by_name.setdefault(span.tool_name, []).append(span)
+
+    def merged(self, other: ToolSpans) -> ToolSpans:
+        both = ToolSpans()
+        both.by_id = self.by_id | other.by_id
+        for each in (self.by_name, other.by_name):
+            for name, spans in each.items():
+                both.by_name.setdefault(name, []).extend(spans)
+        return both
+
+
+@dataclass(slots=True, eq=False)
 class TracedConversation:
     """Calls that go on with each other, in their order."""
 
@@ -72,8 +98,7 @@ class TracedConversation:
     calls: list[ModelCall]
     lineage: list[TracedSpan]
     """The first call and the spans above it, the nearest first."""
-    tools: list[TracedSpan] = field(default_factory=list)
-    """What its agent called."""
+    tools: ToolSpans = field(default_factory=ToolSpans)
     offered: list[Any] = field(default_factory=list)
     failures: list[TracedSpan] = field(default_factory=list)
     """Calls that were not answered."""
@@ -125,40 +150,109 @@ class TraceReading:
 
 def read_trace(content: TraceContent) -> TraceReading:
     """The conversations of a trace, and how many calls had nothing to show."""
-    links = _Links(content.spans)
+    links, bodies = _Links(content.spans), _Bodies(content.bodies)
     missing: dict[str, int] = {}
-    found: dict[str, list[TracedConversation]] = {}
+    scopes: dict[str, _Scope] = {}
     failures: list[tuple[str, ModelCall, list[TracedSpan]]] = []
-    decoded: dict[bytes, Any] = {}
     calls = [
         _with_records(span, content.records.get(span.span_id, ()))
         for span in _of_kind(content, SpanKind.CHAT)
     ]
+    lineages = {span.span_id: [span, *links.above(span)] for span in calls}
     with_content = {span.span_id for span in calls if span.has_content}
-    seen_below = {
-        above.span_id for span in calls if span.has_content for above in links.above(span)
-    }
+    seen_below = {above.span_id for each in with_content for above in lineages[each][1:]}
     for span in calls:
-        lineage = [span, *links.above(span)]
+        lineage = lineages[span.span_id]
         if any(each.span_id in with_content for each in lineage[1:]):
             continue
         if span.span_id not in with_content:
             if span.span_id not in seen_below:
                 missing[span.emitter] = missing.get(span.emitter, 0) + 1
             continue
-        call, scope = _read_call(span, content.bodies, decoded), _scope_of(lineage)
+        call, scope = bodies.read_call(span), _scope_of(lineage)
         if call.answer is None:
             failures.append((scope, call, lineage))
         else:
-            _add_call(found.setdefault(scope, []), content, call, lineage)
+            scopes.setdefault(scope, _Scope(content.trace_id)).add(call, lineage, bodies)
     for scope, call, lineage in failures:
-        _add_failure(found.setdefault(scope, []), content, call, lineage)
-    conversations = [each for group in found.values() for each in group]
+        scopes.setdefault(scope, _Scope(content.trace_id)).add_failure(call, lineage)
     for tool in _of_kind(content, SpanKind.TOOL):
-        for each in found.get(_scope_of([tool, *links.above(tool)]), ()):
-            each.tools.append(tool)
+        scope = _scope_of([tool, *links.above(tool)])
+        if scope in scopes:
+            scopes[scope].tools.add(tool)
+    conversations = [each for scope in scopes.values() for each in scope.conversations]
     single = len(calls) == 1 and len(content.spans) == 1
     return TraceReading(conversations, missing, single)
+
+
+class _Scope:
+    """The conversations of one agent."""
+
+    def __init__(self, trace_id: str) -> None:
+        self._trace_id = trace_id
+        self.tools = ToolSpans()
+        self.conversations: list[TracedConversation] = []
+        self._by_end: dict[bytes, list[TracedConversation]] = {}
+        """By the last answer."""
+
+    def add(self, call: ModelCall, lineage: list[TracedSpan], bodies: _Bodies) -> None:
+        """To the conversation that it goes on with, the newest of several; else it begins one."""
+        for key in dict.fromkeys(reversed(call.keys)):
+            for each in self._by_end.get(key, [])[: -MOST_ALIKE - 1 : -1]:
+                if known := each.goes_on_with(call):
+                    self._by_end[key].remove(each)
+                    each.add(call, known)
+                    self._by_end.setdefault(each.keys[-1], []).append(each)
+                    return
+        begun = TracedConversation(
+            self._trace_id,
+            [call],
+            lineage,
+            self.tools,
+            offered=bodies.value(call.span.tools) or [],
+            keys=call.whole,
+        )
+        self.conversations.append(begun)
+        self._by_end.setdefault(begun.keys[-1], []).append(begun)
+
+    def add_failure(self, call: ModelCall, lineage: list[TracedSpan]) -> None:
+        """Beside the answered calls of its agent; alone, it is a conversation in which nobody answered."""
+        if self.conversations:
+            self.conversations[-1].failures.append(call.span)
+        else:
+            failures = [call.span]
+            self.conversations.append(
+                TracedConversation(self._trace_id, [call], lineage, self.tools, failures=failures)
+            )
+
+
+class _Bodies:
+    """Messages by their keys, each decoded once."""
+
+    def __init__(self, bodies: Mapping[bytes, bytes]) -> None:
+        self._bodies = bodies
+        self._values: dict[bytes, Any] = {}
+        self._keys: dict[bytes, bytes] = {}
+
+    def value(self, key: bytes) -> Any:
+        """None where there is none."""
+        if key not in self._values:
+            body = self._bodies.get(key)
+            self._values[key] = None if body is None else msgspec.json.decode(body)
+        return self._values[key]
+
+    def read_call(self, span: TracedSpan) -> ModelCall:
+        kept = [key for key in span.messages if self.value(key) is not None]
+        messages = [self.value(key) for key in kept]
+        keys = [self._known_by(key) for key in kept]
+        return ModelCall(
+            span, self.value(span.system) or "", messages, keys, self.value(span.answer)
+        )
+
+    def _known_by(self, key: bytes) -> bytes:
+        if key not in self._keys:
+            self._keys[key] = message_key(self._values[key])
+        return self._keys[key]
 
 
 def _of_kind(content: TraceContent, kind: SpanKind) -> list[TracedSpan]:
@@ -205,50 +299,6 @@ def _scope_of(lineage: list[TracedSpan]) -> str:
     return next((each.span_id for each in lineage if each.kind is SpanKind.AGENT), "")
 
 
-def _read_call(
-    span: TracedSpan, bodies: Mapping[bytes, bytes], decoded: dict[bytes, Any]
-) -> ModelCall:
-    def value(key: bytes) -> Any:
-        if key not in decoded:
-            decoded[key] = msgspec.json.decode(bodies[key])
-        return decoded[key]
-
-    messages = [value(key) for key in span.messages if key in bodies]
-    system = value(span.system) if span.system in bodies else ""
-    answer = value(span.answer) if span.answer in bodies else None
-    return ModelCall(span, system, messages, [message_key(each) for each in messages], answer)
-
-
-def _add_call(
-    group: list[TracedConversation],
-    content: TraceContent,
-    call: ModelCall,
-    lineage: list[TracedSpan],
-) -> None:
-    for each in reversed(group):
-        if known := each.goes_on_with(call):
-            each.add(call, known)
-            return
-    body = content.bodies.get(call.span.tools)
-    offered = msgspec.json.decode(body) if body else []
-    group.append(
-        TracedConversation(content.trace_id, [call], lineage, offered=offered, keys=call.whole)
-    )
-
-
-def _add_failure(
-    group: list[TracedConversation],
-    content: TraceContent,
-    call: ModelCall,
-    lineage: list[TracedSpan],
-) -> None:
-    """Beside the answered calls of its agent; alone, it is a conversation in which nobody answered."""
-    if group:
-        group[-1].failures.append(call.span)
-    else:
-        group.append(TracedConversation(content.trace_id, [call], lineage, failures=[call.span]))
-
-
 def joined(before: TracedConversation, after: TracedConversation) -> bool:
     """Let one conversation go on with another that is a trace of its own; False: it does not."""
     known = before.goes_on_with(after.calls[0])
@@ -257,6 +307,6 @@ def joined(before: TracedConversation, after: TracedConversation) -> bool:
     before.add(after.calls[0], known)
     before.calls += after.calls[1:]
     before.keys = after.keys
-    before.tools += after.tools
+    before.tools = before.tools.merged(after.tools)
     before.failures += after.failures
     return True

@@ -13,7 +13,7 @@ from upswing.collect.core.traces.traced import (
 from upswing.errors import Reason, Rejected
 
 _STATUS = {Reason.TOO_LARGE: 413, Reason.SCHEMA: 415}
-_UNREADABLE = "A span cannot be read."
+_UNREADABLE = "A value in it is nested too deeply, or a number too large."
 
 
 def evaluate_export(request: ExportRequest) -> ExportVerdict:
@@ -24,11 +24,19 @@ def evaluate_export(request: ExportRequest) -> ExportVerdict:
     except Rejected as error:
         return RefusedExport(_STATUS.get(error.reason, 400), error.detail)
     table = MessageTable()
-    if request.logs:
-        found = [read_log(record, table) for record in records.taken]
-        messages = [each for each in found if each is not None]
-        return ReadExport([], messages, table.bodies, records.rejected, records.problem)
-    return _read_spans(records, table)
+    return (_read_logs if request.logs else _read_spans)(records, table)
+
+
+def _read_logs(records: OtlpRecords, table: MessageTable) -> ReadExport:
+    messages = []
+    for record in records.taken:
+        try:
+            found = read_log(record, table)
+        except (RecursionError, OverflowError):
+            records.reject(_UNREADABLE)
+        else:
+            messages += [found] if found else []
+    return ReadExport([], messages, table.bodies, records.rejected, records.problem)
 
 
 def _read_spans(records: OtlpRecords, table: MessageTable) -> ReadExport:
@@ -42,6 +50,6 @@ def _read_spans(records: OtlpRecords, table: MessageTable) -> ReadExport:
             continue
         try:
             spans.append(read_span(record, table))
-        except RecursionError:
+        except (RecursionError, OverflowError):  # nesting and numbers that JSON cannot spell
             records.reject(_UNREADABLE)
     return ReadExport(spans, [], table.bodies, records.rejected, records.problem)

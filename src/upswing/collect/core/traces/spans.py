@@ -46,6 +46,8 @@ _MESSAGE_EVENTS = {
     "gen_ai.tool.message": "tool",
 }
 DETAILS = "gen_ai.client.inference.operation.details"
+_NO_SERVICE = "unknown_service"
+"""How SDKs call a service that nobody named."""
 _LONGEST = 4096
 """Characters of a name, an id or an error that are kept."""
 
@@ -99,7 +101,7 @@ def read_span(record: OtlpRecord, table: MessageTable) -> TracedSpan:
         "kind": kind,
         "started_ns": record.started_ns,
         "ended_ns": max(record.started_ns, record.ended_ns),
-        "service": record.service[:_LONGEST],
+        "service": "" if record.service.startswith(_NO_SERVICE) else record.service[:_LONGEST],
         **_identity(about),
     }
     if kind is SpanKind.OTHER:

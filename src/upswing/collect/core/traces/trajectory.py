@@ -143,19 +143,16 @@ def _tools_of(
     conversation: TracedConversation, answer: ModelAnswer
 ) -> list[tuple[str, TracedSpan]]:
     """The spans of the tools that an answer called, by the ids of the calls; where a tool's span has none, by its name."""
-    by_id = {span.call_id: span for span in conversation.tools if span.call_id}
+    tools = conversation.tools
     found = [
-        (call.call_id, by_id[call.call_id]) for call in answer.tool_calls if call.call_id in by_id
+        (call.call_id, tools.by_id[call.call_id])
+        for call in answer.tool_calls
+        if call.call_id in tools.by_id
     ]
-    if found or any(span.call_id for span in conversation.tools):
+    if found or tools.by_id:
         return found
-    names = {call.name: call.call_id for call in answer.tool_calls}
-    once = {span.tool_name: span for span in conversation.tools if span.tool_name in names}
-    return (
-        [(names[name], span) for name, span in once.items()]
-        if len(conversation.tools) == len(once)
-        else []
-    )
+    named = [(call.call_id, tools.by_name.get(call.name, [])) for call in answer.tool_calls]
+    return [(call_id, spans[0]) for call_id, spans in named if len(spans) == 1]
 
 
 def _elapsed_ms(

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from upswing.collect.core.traces.conversations import (
+    MOST_ALIKE,
     TraceContent,
     TracedConversation,
     TraceReading,
@@ -161,8 +162,11 @@ class WaitingTraces:
 
     def _check_room(self, key_id: str, spans: list[TracedSpan], export: ReadExport) -> None:
         """A key may fill half of what the others leave, so that none shuts out another."""
-        more = sum(map(_size_of_span, spans)) + sum(map(len, export.messages.values()))
-        more += _BODY_BYTES * len(export.messages) + _RECORD_BYTES * len(export.records)
+        keys = {
+            key for each in (spans, export.records) for value in each for key in _keys_of(value)
+        }
+        bodies = [len(export.messages[key]) + _BODY_BYTES for key in keys if key in export.messages]
+        more = sum(map(_size_of_span, spans)) + sum(bodies) + _RECORD_BYTES * len(export.records)
         mine = self._bytes.get(key_id, 0)
         if more > self.limits.max_bytes // 2:
             raise Rejected(
@@ -275,7 +279,7 @@ class WaitingTraces:
         """With the single calls before it that it goes on with."""
         key_id = made.sender.key_id
         for key in dict.fromkeys(made.conversation.calls[0].keys):
-            for held in self._held.get((key_id, key), ()):
+            for held in self._held.get((key_id, key), [])[: -MOST_ALIKE - 1 : -1]:
                 if joined(held.finished.conversation, made.conversation):
                     self._drop_held((key_id, key), held)
                     before = held.finished

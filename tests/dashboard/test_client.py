@@ -17,13 +17,17 @@ EVERYTHING = {
     "pins": lambda loop: loop.pin("t", None),
     "moves a rollout": lambda loop: loop.move_rollout("m", "approve", "why"),
 }
+
+
+def revoke(session):
+    session.ended = True
+
+
 ENDS = {
     "too old": lambda table, session: table.is_open(session, 12 * 3600.0),
     "unused": lambda table, session: table.is_open(session, 2 * 3600.0),
     "logged out": lambda table, session: bool(table.close("t")) and table.is_open(session, 0.0),
-    "its key was revoked": lambda table, session: (
-        setattr(session, "ended", True) or table.is_open(session, 0.0)
-    ),
+    "its key was revoked": lambda table, session: revoke(session) or table.is_open(session, 0.0),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -221,7 +221,9 @@ class Router:
             return call.route.error_form(refusal, call.content_type)
 
     def _authorise(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal | None:
-        return self._check_key(route, _key_in(headers))
+        found = self._check_key(route, _key_in(headers))
+        asked_by = self._assistant_behind(headers) if found else ""
+        return replace(found, asked_by=asked_by) if found and asked_by else found
 
     def _check_key(self, route: Route, key: str) -> Principal | None:
         if not route.scopes:
@@ -242,7 +244,7 @@ class Router:
             raise Forbidden(
                 f"This needs a key with scope {' or '.join(sorted(route.scopes))}, not {found.scope}."
             )
-        return Principal(found.key_id, found.scope, found.many, self._assistant_behind(headers))
+        return Principal(found.key_id, found.scope, found.many)
 
     def _assistant_behind(self, headers: Mapping[bytes, bytes]) -> str:
         """Who asked for what is done with another key: it shows its own, so that nobody is named who did not."""

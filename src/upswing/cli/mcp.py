@@ -86,6 +86,7 @@ def _serve_http(arguments: argparse.Namespace) -> int:
     from upswing.integrations.mcp.running import PATH, HttpOptions, http_app
 
     listener = bind_port(arguments.host, arguments.port)
+    listener.listen()  # whoever reads the line below may ask at once, and waits until it is answered
     port = listener.getsockname()[1]
     options = HttpOptions(
         host=arguments.host,

@@ -28,6 +28,7 @@ _WANTED = frozenset(
         b"anthropic-beta",
         b"anthropic-version",
         b"x-api-key",
+        b"x-assistant-key",
         b"x-record",
         b"authorization",
         b"content-encoding",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,14 @@ from upswing.infra.http1.wire import JSON, encode_response
 if TYPE_CHECKING:
     from upswing.infra.http1.port import Port
 
+log = logging.getLogger(__name__)
 _WRITE_BUFFER = 256 * 1024
 """What a client may leave unread before its answer waits."""
 _SMALL_PIECE, _LARGE_PIECE = 4 * 1024, 64 * 1024
 _SHORT = 64 * 1024
 """A refused body of this size is waited for, so that the connection can go on."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_BROKE = "Something of ours broke; the log says what."
 _METHODS = b"allow: GET, HEAD, POST, PUT, DELETE, OPTIONS\r\n"
 
 
@@ -50,6 +53,7 @@ class Connection(asyncio.Protocol):
         "_request",
         "_transport",
         "_unread",
+        "_wrote",
         "keyed",
         "peer",
         "state",
@@ -69,7 +73,7 @@ class Connection(asyncio.Protocol):
         self._refusal: Refusal | None = None
         self._parting: Refusal | None = None
         """The last answer, when those before it are given."""
-        self._paused = self._lost = self._deaf = self._expects = self._eof = False
+        self._paused = self._lost = self._deaf = self._expects = self._eof = self._wrote = False
         self._end: ConnectionState | None = None
         self.peer, self.keyed = "", False
         self.state: ConnectionState = "silent"
@@ -162,7 +166,11 @@ class Connection(asyncio.Protocol):
             return port.service.refusal_for(417, "bad_http", "Only 100-continue can be expected.")
         if request.path == b"*" and request.method == b"OPTIONS":
             return Refusal(204, b"", _METHODS)
-        found = port.service.admit(request)
+        try:
+            found = port.service.admit(request)
+        except Exception:
+            log.exception("a request broke", extra={"action": "request_failed"})
+            return port.service.refusal_for(500, "internal", _BROKE)
         if isinstance(found, Refusal):
             if found.status == 401:
                 port.connections.note_key_shown(self, keyed=False)
@@ -233,13 +241,29 @@ class Connection(asyncio.Protocol):
         if isinstance(refusal := request.admitted.call, Refusal):
             self.reply(request, refusal)
             return
-        in_flight = self._port.service.handle(self, request)
+        self._wrote = False
+        try:
+            in_flight = self._port.service.handle(self, request)
+        except Stop:
+            raise
+        except Exception:
+            log.exception("a request broke", extra={"action": "request_failed"})
+            self._answer_broken(request)
+            return
         if self._request is request:  # it may be answered already
             self._in_flight = in_flight
             if self._paused and in_flight is not None:
                 in_flight.pause()
 
+    def _answer_broken(self, request: HttpRequest) -> None:
+        """Nobody waits in vain: an answer that has not begun says what happened, and another ends here."""
+        if self._request is not request or self._wrote:
+            self.abort()
+            return
+        self.reply(request, self._port.service.refusal_for(500, "internal", _BROKE))
+
     def write(self, data: bytes) -> None:
+        self._wrote = True
         if not self._transport.is_closing():
             self._transport.write(data)
 

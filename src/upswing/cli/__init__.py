@@ -381,7 +381,7 @@ def _main(argv: Sequence[str] | None) -> int:
         Path(
             getattr(arguments, "data", None)
             or os.environ.get("UPSWING_DATA")
-            or str(getattr(arguments, "folder", "upswing-data"))
+            or str(getattr(arguments, "default_data", "upswing-data"))
         )
         .expanduser()
         .absolute()

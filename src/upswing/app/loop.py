@@ -45,6 +45,7 @@ from upswing.app.deployment import (
     LoopStores,
     ModelDelivery,
     ValidationHelp,
+    answers_health,
     can_serve,
 )
 from upswing.app.maintenance import Maintenance, TrajectoryStores
@@ -231,7 +232,7 @@ class Loop:
         self._tasks: list[asyncio.Task[None]] = []
         self._failed = asyncio.Event()
         self._log_alerts = AlertLogHandler()
-        self._http_url = self._webhook_secret = ""
+        self._http_url = self._webhook_secret = self._gateway_url = ""
         self.server: EmbeddedServer | None = None
         self.delivery: ModelDelivery | None = None
         self._dashboard_url: str | None = None
@@ -629,7 +630,8 @@ class Loop:
             self.folder, env, self._address.host, self._address.gateway_port
         )
         self._exits.push_async_callback(gateway.stop)
-        return await gateway.start()
+        self._gateway_url = await gateway.start()
+        return self._gateway_url
 
     def _open_dashboard(self, http_url: str) -> None:
         """The page starts beside us; nothing waits for it."""
@@ -734,6 +736,7 @@ class Loop:
         sources = ConditionSources(
             lambda: self.bus.connected,
             bus_sync_always=self._bus_sync_always,
+            gateway_answers=self._gateway_answers,
             model_server_answers=self._model_server_answers,
             judge=self.reward_stage.judge_use,
             drift=history.drift,
@@ -776,6 +779,10 @@ class Loop:
         if self.server is not None:
             return True
         return (await query_durability(self.bus, self._surroundings.nats_monitor)).always
+
+    async def _gateway_answers(self) -> bool | None:
+        """Of our own; None: there is none, or it has not come up for the first time."""
+        return await answers_health(self._gateway_url) if self._gateway_url else None
 
     async def _model_server_answers(self) -> bool | None:
         return await self.delivery.server_answers() if self.delivery else None

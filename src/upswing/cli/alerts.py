@@ -79,6 +79,8 @@ def _print_alert(found: dict[str, Any]) -> None:
             print(f"{name:14}{printable(str(key))}: {printable(str(value))}")
     if found["acknowledged_by"]:
         print(f"{'acknowledged':14}{found['acknowledged_by']} {printable(found['note'] or '')}")
+    if found.get("remedy"):  # a loop of an earlier version does not say it
+        print(f"{'what to do':14}{found['remedy']}")
     print(f"{'runbook':14}{found['runbook']}")
     for each in found["deliveries"]:
         error = f" {printable(each['error'])}" if each["error"] else ""

@@ -87,8 +87,11 @@ def policy_of_tree(tree: Mapping[str, Any], name: str = "The policy") -> Backtes
     except msgspec.ValidationError as error:
         place, what = locate_mistake(error, Settings)
         raise Misuse(f"{name}: {setting_name(place)}: {what}.") from None
-    deploy_policy_of({}, settings.deploy)
-    parse_schedule(None, settings.trigger.schedule)
+    try:
+        deploy_policy_of({}, settings.deploy)
+        parse_schedule(None, settings.trigger.schedule)
+    except Misuse as error:
+        raise Misuse(f"{name}: {error}") from None
     return BacktestPolicy(dict(_flatten(tree)))
 
 

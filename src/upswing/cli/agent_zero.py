@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from upswing.contracts.field_errors import count_phrase
 from upswing.errors import Misuse, UpswingError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _print_installed(
     if arguments.json:
         print(json.dumps({"folder": str(folder), "files": written, "trouble": trouble or None}))
         return 0
-    print(f"{written} files are in {folder}.")
+    print(f"{count_phrase(written, 'file')} in {folder}.")
     if trouble:
         print(trouble)
     print(
@@ -142,7 +143,7 @@ def _uninstall(arguments: argparse.Namespace, checkout: Checkout) -> int:
     if arguments.json:
         print(json.dumps({"files": done.files, "left": done.left, "waiting": done.waiting}))
         return 0
-    print(f"{done.files} files are removed.")
+    print(f"{count_phrase(done.files, 'file')} removed.")
     for path in done.left:
         print(f"{path} was changed by somebody, and stays.")
     if done.waiting:

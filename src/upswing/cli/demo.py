@@ -96,7 +96,9 @@ def _print_staying(running: InstanceInfo) -> None:
 
     print(f"\nThe loop stays up at {running.http_url}; Ctrl-C stops it.")
     if running.dashboard_url:
-        print(f"See it at {running.dashboard_url}; log in with the key of `upswing info`.")
+        print(
+            f"See it at {running.dashboard_url}; log in with the key of `upswing info --show-secrets`."
+        )
     print(connection_help(running), flush=True)
 
 

@@ -66,7 +66,8 @@ def locate_mistake(error: msgspec.ValidationError, kind: type[msgspec.Struct]) -
     if enum := _ENUM.match(what):
         allowed = ", ".join(str(each) for each in _allowed_values_at(kind, path))
         return path, f"{enum['value']} is none of {allowed}" if allowed else what
-    return path, _expected_sentence(what)
+    names = ", ".join(_field_names_at(kind, path)) if what.startswith("Expected `object`") else ""
+    return path, _expected_sentence(what) + (f"; it has {names}" if names else "")
 
 
 def schema_error_sentence(error: msgspec.ValidationError, kind: type[Any]) -> str:

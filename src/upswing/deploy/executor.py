@@ -69,7 +69,7 @@ from upswing.errors import Transient
 from upswing.records import AuditEntry, Decision
 
 log = logging.getLogger(__name__)
-_NEWS = frozenset({"not_better", "no_change", "validation_inconclusive"})
+NEWS = frozenset({"not_better", "no_change", "validation_inconclusive"})
 """Reasons for which nothing is wrong: a candidate does not ship, and the one before it goes on."""
 
 
@@ -142,7 +142,7 @@ class RolloutExecutor:
     def alert(self, reason: str, model_id: str, sentence: str) -> None:
         """Call a person."""
         log.log(
-            logging.WARNING if reason in _NEWS else logging.ERROR,
+            logging.WARNING if reason in NEWS else logging.ERROR,
             "%s: %s",
             model_id,
             sentence,

@@ -167,7 +167,7 @@ def draw_facts(found: ApiModelDetail) -> None:
             ("Reward in production", earned),
             ("Held-out reward", score(model.final_reward)),
             ("Baseline’s, held out", score(model.baseline_reward)),
-            ("Learned from", plural(model.samples, "trajectory", "trajectories")),
+            ("Learned from", plural(model.samples or 0, "trajectory", "trajectories")),
             ("Made", moment(model.created)),
             ("Got all traffic", moment(model.deployed)),
         )

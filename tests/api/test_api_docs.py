@@ -42,7 +42,7 @@ def endpoints(loop_document):
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 scopes = re.findall(
-                    r"agent|gateway|operator|reader", operation.get("description", "")
+                    r"agent|assistant|gateway|operator|reader", operation.get("description", "")
                 )
                 query = [
                     each["name"]

@@ -40,7 +40,14 @@ LISTS = {
     "/v1/optouts": "optouts",
 }
 """Every list of a loop without models → where its rows stand."""
-MOMENTS = {"/v1/trajectories", "/v1/decisions", "/v1/jobs", "/v1/audit", "/v1/rewards/series"}
+MOMENTS = {
+    "/v1/trajectories",
+    "/v1/decisions",
+    "/v1/jobs",
+    "/v1/audit",
+    "/v1/rewards/series",
+    "/v1/windows",
+}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -202,6 +209,66 @@ async def test_a_time_that_is_none_is_refused(ask, path, since):
     status, answer = await ask("GET", f"{path}?since={quote(since)}")
     assert status == 422
     assert "`since` is a time such as" in answer["detail"]
+
+
+async def listed_parameters(ask):
+    """(path, name, schema) of every parameter of whatever is read without naming one thing."""
+    document = (await ask("GET", "/openapi.json"))[1]
+    return [
+        (path, each["name"], each["schema"])
+        for path, methods in document["paths"].items()
+        if "{" not in path and "get" in methods and path != "/v1/events"
+        for each in methods["get"].get("parameters", [])
+    ]
+
+
+async def test_a_value_outside_a_closed_set_is_refused_with_those_in_it(ask):
+    closed = [each for each in await listed_parameters(ask) if "enum" in each[2]]
+    assert {(path, name) for path, name, _ in closed} >= {
+        ("/v1/trajectories", "door"),
+        ("/v1/trajectories", "domain"),
+        ("/v1/decisions", "stage"),
+        ("/v1/models", "state"),
+        ("/v1/dead", "reason"),
+        ("/v1/alerts", "name"),
+    }
+    for path, name, schema in closed:
+        status, answer = await ask("GET", f"{path}?{name}=bogus")
+        assert (status, answer["error"]) == (422, "schema"), (path, name)
+        assert all(choice in answer["detail"] for choice in schema["enum"]), (path, name)
+        for choice in schema["enum"]:
+            assert (await ask("GET", f"{path}?{name}={choice}"))[0] in {200, 422}
+
+
+async def test_a_parameter_that_is_said_twice_is_refused(ask):
+    for path, name, _ in await listed_parameters(ask):
+        status, answer = await ask("GET", f"{path}?{name}=1&{name}=2")
+        assert (status, answer["detail"]) == (422, f"`{name}` is said twice: say it once.")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/v1/trajectories?min_reward=0.5&max_reward=0.25", "`min_reward` is above `max_reward`"),
+        *((f"{path}?since=1h&until=2h", "`until` lies before `since`") for path in MOMENTS),
+    ],
+)
+async def test_a_range_that_holds_nothing_is_refused(ask, path, said):
+    status, answer = await ask("GET", path)
+    assert status == 422
+    assert said in answer["detail"]
+
+
+async def test_windows_since_then_are_those_in_which_something_was_stored_since(shared, ask):
+    names = await stored(shared, ask, 2)
+    found = (await ask("GET", "/v1/windows"))[1]["windows"]
+    assert found
+    for since in ("24h", (shared.now() - timedelta(hours=1)).isoformat()):
+        status, answer = await ask("GET", f"/v1/windows?since={quote(since)}")
+        assert (status, answer["windows"]) == (200, found), names
+    assert (await ask("GET", "/v1/windows?until=24h"))[1]["windows"] == []
+    future = quote((shared.now() + timedelta(days=1)).isoformat())
+    assert (await ask("GET", f"/v1/windows?since={future}"))[1]["windows"] == []
 
 
 async def test_pages_of_dead_letters_and_of_the_audit_are_whole(shared, ask):

@@ -261,6 +261,69 @@ def nudge(value):
             return value
 
 
+def with_change(document, path, change):
+    """A copy in which `change` was made to what stands at this place."""
+    made = copy.deepcopy(document)
+    parent = made
+    for key in path[:-1]:
+        parent = parent[key]
+    parent[path[-1]] = change(parent[path[-1]])
+    return made
+
+
+def refusal(message, document):
+    """What is wrong with it; None: nothing."""
+    try:
+        decode(message, json.dumps(document).encode())
+    except Rejected as error:
+        return error.detail
+    return None
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_refusal_names_what_is_allowed_there(message):
+    """Of every object its known fields, and of every closed set its members; also in objects that are open."""
+    document = EXAMPLES[message]
+    found = [path for path in places(document) if path]
+    unknown = [refusal(message, document | {"surprise": 1})]
+    enums = []
+    for path in found:
+        unknown.append(
+            refusal(
+                message,
+                with_change(
+                    document,
+                    path,
+                    lambda value: value | {"surprise": 1} if isinstance(value, dict) else value,
+                ),
+            )
+        )
+        enums.append(
+            refusal(
+                message,
+                with_change(
+                    document,
+                    path,
+                    lambda value: "surprise" if isinstance(value, str) else value,
+                ),
+            )
+        )
+    for detail in filter(None, unknown):
+        assert "unknown field" not in detail or "unknown field `surprise`, known are " in detail
+    assert unknown[0].count(", ") > 2
+    for detail in filter(None, enums):
+        assert "value 'surprise'" not in detail or "value 'surprise', allowed are " in detail
+
+
+def test_the_domains_are_named_when_another_is_sent():
+    document = copy.deepcopy(EXAMPLES[Trajectory])
+    document["task_context"]["domain"] = "gardening"
+    assert refusal(Trajectory, document) == (
+        "Invalid enum value 'gardening', allowed are coding, data_analysis, debugging, general, research, writing"
+        " - at `$.task_context.domain`."
+    )
+
+
 def mutate(draw, document):
     path = draw(st.sampled_from(list(places(document))))
     if not path:

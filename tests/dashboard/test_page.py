@@ -177,6 +177,52 @@ async def test_where_there_is_nothing_it_says_what_to_do_next(stage):
         await page.wait_for_selector("code:has-text('upswing train')")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/model?id=nope",
+        "/jobs/nope",
+        "/rollouts/nope",
+        "/decisions/nope-nope",
+        "/validations/nope",
+        "/reports/nope",
+        "/trajectories/nope",
+    ],
+)
+async def test_an_id_that_nobody_knows_is_said_once_and_nothing_is_claimed_of_it(stage, path):
+    async with stage.tab(path) as page:
+        await page.wait_for_selector(".page:not(.settling) >> text=There is nothing here")
+        assert await page.locator(".page .card").count() == 0
+        assert "not trained here" not in await page.locator(".page").inner_text()
+
+
+async def test_a_page_that_does_not_exist_says_so_and_every_page_has_its_title(stage):
+    async with stage.tab("/nonsense") as page:
+        await page.wait_for_selector("h1:has-text('There is no such page')")
+        assert "404" not in await page.locator("#content").inner_text()
+        await page.goto(f"{stage.url}/keys")
+        await page.wait_for_selector("h1:has-text('Keys')")
+        assert await page.title() == "Keys · Upswing"
+        await page.click("nav >> text=Models")
+        await page.wait_for_selector("h1:has-text('Models')")
+        await page.wait_for_function("document.title === 'Models · Upswing'")
+
+
+async def test_a_search_that_is_refused_shows_the_reason_alone(stage):
+    async with stage.tab("/trajectories?min_reward=2&max_reward=1") as page:
+        await page.wait_for_selector("text=`min_reward` is above `max_reward`")
+        assert not await page.locator("button:has-text('Show more')").is_visible()
+        assert not await page.locator("th:has-text('Outcome')").is_visible()
+
+
+async def test_a_dead_letter_is_shown_whole(stage):
+    status, _ = await stage.ask("POST", "/v1/trajectories", b'{"said": "a violet letter"}')
+    assert status == 422
+    async with stage.tab("/jobs") as page:
+        await page.click("button:has-text('Show'):not(:has-text('more')) >> nth=0")
+        await page.wait_for_selector("[role=dialog] >> text=a violet letter")
+
+
 async def test_a_trajectory_is_found_by_its_text_and_shown_turn_by_turn(stage):
     turn = trajectory()["turns"][0]
     turn["observation"] = {

@@ -31,6 +31,7 @@ from upswing.infra.heartbeat import (
     Beats,
     HeartbeatMonitor,
     Work,
+    group_work,
 )
 from upswing.infra.nats.permissions import OPERATOR
 from upswing.infra.process import (
@@ -138,7 +139,7 @@ async def test_a_child_that_is_frozen_while_it_starts_is_ended(program, caplog):
     if program == SAYS_READY:
         await until(lambda: pulse.beats, 60)
         freeze(child.pid)
-    with pytest.raises(Transient, match="stood still while it started"):
+    with pytest.raises(Transient, match=r"^It stood still while it started"):
         await asyncio.wait_for(wait_ready(child, pulse, "it", child.stdout.readline()), 300)
     assert child.returncode == -signal.SIGKILL
     assert "it is frozen and is ended" in caplog.text
@@ -208,6 +209,32 @@ async def test_a_child_that_holds_its_interpreter_goes_on_until_it_is_stopped(ca
     freeze(child.pid)
     assert await asyncio.wait_for(watch, 300) == -signal.SIGKILL
     assert "it is frozen and is ended" in caplog.text
+
+
+LOADS_IN_A_THREAD = """
+import threading
+def load():
+    while True:
+        pass
+threading.Thread(target=load, daemon=True).start()
+print("loads", flush=True)
+threading.Event().wait()
+"""
+
+
+@pytest.mark.live
+async def test_a_child_whose_first_thread_waits_for_one_that_loads_is_working():
+    """On a busy machine it hardly computes, and its first thread does not even want to."""
+    child = await launch_child(
+        sys.executable, "-c", LOADS_IN_A_THREAD, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert await child.stdout.readline() == b"loads\n"
+        await until(lambda: Path(f"/proc/{child.pid}/stat").read_text().split()[2] == "S")
+        assert group_work(child.pid).waits
+    finally:
+        kill_group(child)
+        await child.wait()
 
 
 def test_a_child_whose_parent_is_gone_does_not_mind(monkeypatch):

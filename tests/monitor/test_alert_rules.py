@@ -71,6 +71,10 @@ TABLE = [
     ),
     ("TrainingServiceUnreachable", facts(job_waits=10 * MINUTE), HOLDS),
     ("TrainingServiceUnreachable", facts(), UNKNOWN),
+    ("GatewayUnreachable", facts({"gateway_answers": False}, gateway_away=MINUTE), HOLDS),
+    ("GatewayUnreachable", facts({"gateway_answers": False}, gateway_away=MINUTE / 2), UNKNOWN),
+    ("GatewayUnreachable", facts({"gateway_answers": True}), OVER),
+    ("GatewayUnreachable", facts({"gateway_answers": None}), UNKNOWN),
     (
         "ModelServerUnreachable",
         facts({"model_server_answers": False}, model_server_away=MINUTE),

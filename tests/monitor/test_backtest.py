@@ -4,9 +4,11 @@ import asyncio
 import time
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from math import ceil
 from time import process_time
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,11 +22,17 @@ from tests.monitor.journals import (
     validation_decision,
 )
 from upswing.app.backtest import parse_policy, replay_journal, stage_replays
+from upswing.contracts.typed import from_json
+from upswing.dataset.groups import Learnable
 from upswing.errors import Misuse
 from upswing.infra.sql.decisions import Decisions, insert_decision
 from upswing.infra.sql.store import open_in_memory_store
 from upswing.monitor.core.backtest import SHOWN, BacktestRun, BacktestSpan
 from upswing.monitor.core.backtest_text import backtest_lines
+from upswing.records import Decision
+from upswing.trigger.core.decide import TrainNow, decide_training
+from upswing.trigger.core.inputs import ActiveJob, TriggerInputs, TriggerRules
+from upswing.trigger.core.what_if import model_jobs, rules_under, usual_cycle
 
 MONTH = timedelta(days=30)
 SAME = """
@@ -246,6 +254,61 @@ def test_as_many_jobs_are_modelled_as_the_changed_rules_really_ask_for(policy, r
     assert abs(training.now - len(after.jobs)) <= slack, (training, len(after.jobs))
     if after.jobs and training.now:
         assert abs(training.first_now - after.jobs[0]) <= timedelta(hours=2)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    per_hour=st.integers(20, 6000),
+    job_minutes=st.floats(1, 600),
+    threshold=st.integers(5, 3000),
+    changed=st.integers(1, 3000),
+    known=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_modelled_jobs_never_overlap_and_are_no_more_than_fit(
+    seed, per_hour, job_minutes, threshold, changed, known
+):
+    length = timedelta(minutes=job_minutes)
+    ground = TriggerGround(
+        seed, per_hour=per_hour, job_hours=job_minutes / 60, threshold=threshold, schedule=None
+    )
+    entries = [(from_json(each.inputs, TriggerInputs), each.kind) for each in ground.run(12)]
+    cycle = usual_cycle(entries, [length] * 3 if known else ())
+    if known and ground.jobs:
+        assert length - timedelta(minutes=5) <= cycle <= length + timedelta(minutes=5)
+    for rules in ({}, {"trigger.threshold": changed}):
+        jobs = model_jobs(entries, lambda seen, knobs=rules: rules_under(seen, knobs), cycle)
+        times = [each.at for each in jobs]
+        assert all(later - earlier >= cycle for earlier, later in pairwise(times))
+        span = entries[-1][0].now - entries[0][0].now
+        assert len(jobs) <= span / cycle + 1
+
+
+async def test_a_short_history_has_no_more_jobs_than_its_minutes_hold():
+    """What the journal of half an hour has: just after a job began, nothing is new, and it runs for minutes."""
+    minute = timedelta(minutes=1)
+    pool = Learnable(trajectories=500, groups=100, usable=80)
+    rules = TriggerRules(threshold=200, schedule=None)
+    first = TriggerInputs(START, rules, new=0)
+    begun = TriggerInputs(START + 13 * minute, rules, new=210, pool=pool)
+    going = TriggerInputs(START + 13.2 * minute, rules, new=0, active=(ActiveJob("job", "", 210),))
+    later = TriggerInputs(START + 26 * minute, rules, new=215, pool=pool)
+    journal = [
+        _journalled(number, inputs) for number, inputs in enumerate((first, begun, going, later))
+    ]
+    change = parse_policy("[trigger]\nthreshold = 10\n")
+    run = BacktestRun(stage_replays(change, [5.5 * minute]))
+    run.add_all(journal)
+    training = run.report(BacktestSpan(START, START + MONTH), change.listed()).training
+    assert (training.journalled, training.then) == (2, 2)
+    assert 2 < training.now <= 26 / 5.5 + 1
+
+
+def _journalled(number, inputs):
+    choice = decide_training(inputs)
+    kind = choice.reason if isinstance(choice, TrainNow) else choice.kind.value
+    encoded = msgspec.json.encode(inputs)
+    return Decision(str(number), "trigger", kind, choice.sentence, encoded, b"{}", inputs.now)
 
 
 def test_a_fall_that_matters_less_starts_no_job():

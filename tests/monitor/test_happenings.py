@@ -11,11 +11,13 @@ import pytest
 
 from upswing.cli import parser
 from upswing.deploy.core.rows import DeploymentChange, Incident, RolloutRow
+from upswing.deploy.executor import NEWS
 from upswing.deploy.repository import RolloutRepository
 from upswing.infra.sql.store import to_microseconds
 from upswing.monitor.core.alert_catalog import CATALOG, PAGE
 from upswing.monitor.core.alert_states import AlertOver, AlertSeen
 from upswing.monitor.core.happenings import (
+    INCIDENT_KINDS,
     LOGGED,
     TOLD_ELSEWHERE,
     EndedValidation,
@@ -212,6 +214,11 @@ def test_every_kind_has_its_entry_in_the_runbook_with_the_same_words():
         told = " ".join(sections[name].split())
         for sentence in (kind.about, kind.over, kind.remedy, kind.severity):
             assert " ".join(sentence.split()) in told, (name, sentence)
+
+
+def test_what_is_only_news_is_no_error_in_the_log():
+    news = {reason for reason, kind in INCIDENT_KINDS.items() if CATALOG[kind].severity == "info"}
+    assert news == NEWS
 
 
 def test_every_command_that_a_remedy_names_exists():

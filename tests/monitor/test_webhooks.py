@@ -109,7 +109,7 @@ async def test_slack_gets_a_message_in_which_nothing_is_a_link_or_a_mention(benc
     assert text.startswith(
         "🔥 *PartFailing* (warning, firing)\n&lt;@channel&gt; broke &amp; stopped."
     )
-    assert "docs/alerts-and-reports.md#partfailing" in text
+    assert "What to do:_ The log has the traceback." in text
 
 
 @pytest.mark.parametrize("status", [500, 503, 408, 425, 429])

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from upswing.api.auditing import Auditor, actor_of
-from upswing.api.paging import ListQuery, choice_of
+from upswing.api.paging import ListQuery
 from upswing.api.router import JSON, Problem, Request, Response, Route, answer
 from upswing.api.scopes import OPERATOR, READER
 from upswing.contracts.field_errors import schema_error_sentence
@@ -18,6 +18,7 @@ from upswing.contracts.notices import SEVERITIES
 from upswing.contracts.typed import from_json
 from upswing.errors import Misuse, Reason, Rejected
 from upswing.monitor.alert_repository import AlertFilter, AlertRepository, AlertRow
+from upswing.monitor.core.alert_catalog import CATALOG
 from upswing.monitor.deliveries import DeliveryQueue, DeliveryRow
 from upswing.redact import RedactionFailed, Redactor
 
@@ -35,7 +36,7 @@ _ALERTS = ListQuery(
     {
         "state": {"type": "string", "enum": list(STATES)},
         "severity": {"type": "string", "enum": list(SEVERITIES)},
-        "name": {"type": "string", "maxLength": 64},
+        "name": {"type": "string", "enum": sorted(CATALOG)},
     },
 )
 _MOST_BYTES = 8 * 1024
@@ -52,6 +53,9 @@ class AlertItem(Struct, frozen=True, kw_only=True):
     labels: dict[str, Any]
     evidence: dict[str, Any]
     runbook: str
+    """Where the documentation says more: a page of it, and the place there."""
+    remedy: str
+    """What to do, in the runbook's words."""
     began: datetime
     changed: datetime
     seen: datetime
@@ -152,10 +156,10 @@ class AlertRoutes:
 
     async def list(self, request: Request) -> Response:
         page = _ALERTS.read(request, self._clock)
-        state = choice_of(page.filters, "state", tuple(STATES)) or "open"
+        state = page.filters.get("state", "open")
         wanted = AlertFilter(
             states=STATES[state],
-            severity=choice_of(page.filters, "severity", SEVERITIES),
+            severity=page.filters.get("severity"),
             name=page.filters.get("name"),
             since=page.since,
             until=page.until,
@@ -213,6 +217,7 @@ def alert_item(row: AlertRow) -> AlertItem:
         labels=msgspec.json.decode(row.labels),
         evidence=msgspec.json.decode(row.evidence),
         runbook=row.runbook,
+        remedy=CATALOG[row.name].remedy if row.name in CATALOG else "",
         began=row.began,
         changed=row.changed,
         seen=row.seen,

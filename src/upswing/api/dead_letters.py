@@ -24,7 +24,10 @@ from upswing.reward.rewarder import STAGE as REWARD
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
 _DEAD = ListQuery(
-    "dead", {"reason": {"type": "string"}, "stage": {"type": "string"}}, limit=100, most=1000
+    "dead",
+    {"reason": {"enum": [*map(str, Reason)]}, "stage": {"type": "string", "maxLength": 200}},
+    limit=100,
+    most=1000,
 )
 _NOT_FOUND = {404: ("There is no such thing.", Problem)}
 _REPLAYED = Sender("replay", many=False)

@@ -16,11 +16,13 @@ from upswing.api.raw_json import raw_json
 from upswing.api.router import Problem, Request, Response, Route, answer
 from upswing.api.scopes import READER
 from upswing.infra.sql.decisions import Decisions
-from upswing.records import Decision
+from upswing.records import DECIDING_STAGES, Decision
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
 _NAME = {"type": "string", "maxLength": 200}
-_DECISIONS = ListQuery("decisions", dict.fromkeys(("stage", "kind", "about"), _NAME))
+_DECISIONS = ListQuery(
+    "decisions", {"stage": {"enum": list(DECIDING_STAGES)}, "kind": _NAME, "about": _NAME}
+)
 _OF_MODELS = frozenset({"deploy", "validate"})
 _OF_JOBS = frozenset({"train", "trigger"})
 
@@ -32,7 +34,7 @@ class DecisionItem(Struct, frozen=True):
     seq: int
     decided: datetime
     stage: str
-    """`trigger`, `train`, `validate` or `deploy`."""
+    """`trigger`, `train`, `validate`, `deploy` or `monitor`."""
     kind: str
     sentence: str
     model_id: str | None

@@ -19,6 +19,7 @@ from upswing.contracts.typed import from_json
 from upswing.contracts.wire import END
 from upswing.deploy.controller import Controller
 from upswing.deploy.core.rollout import Rollout
+from upswing.deploy.core.states import RolloutState
 from upswing.errors import Reason, Rejected
 from upswing.redact import Redacted, RedactionFailed, Redactor
 
@@ -31,7 +32,11 @@ _OWN_ADDRESS = {"ip"}
 """Where an operator's own server stands is nobody's secret."""
 _NAME_SCHEMA = {"type": "string", "maxLength": 200}
 _ROLLOUTS = ListQuery(
-    "rollouts", {"model": _NAME_SCHEMA, "state": _NAME_SCHEMA}, moments=False, limit=100, most=_ALL
+    "rollouts",
+    {"model": _NAME_SCHEMA, "state": {"enum": [*map(str, RolloutState)]}},
+    moments=False,
+    limit=100,
+    most=_ALL,
 )
 _TAKES_TRAFFIC = frozenset({"pause", "rollback"})
 """Actions that give no model any traffic."""

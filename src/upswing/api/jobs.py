@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from upswing.api.paging import ListQuery, choice_of, integer_of
+from upswing.api.paging import ListQuery, integer_of
 from upswing.api.raw_json import raw_json
 from upswing.api.router import Problem, Request, Response, Route, answer
 from upswing.api.scopes import READER
@@ -115,7 +115,7 @@ class JobRoutes:
 
     async def list(self, request: Request) -> Response:
         page = _JOBS.read(request, self._clock)
-        state = choice_of(page.filters, "status", tuple(TRANSITIONS))
+        state = page.filters.get("status")
         found, position = await self._jobs.page(page.wanted(state=state))
         return answer(200, JobPage([job_info(each) for each in found], page.cursor(position)))
 

@@ -9,10 +9,11 @@ from typing import Any
 from msgspec import Struct
 
 from upswing.api.decisions import DecisionItem, decision_item
-from upswing.api.paging import ListQuery, choice_of
+from upswing.api.paging import ListQuery
 from upswing.api.router import Problem, Request, Response, Route, answer
 from upswing.api.scopes import READER
 from upswing.api.training_types import JobInfo, job_info
+from upswing.deploy.core.states import ModelState
 from upswing.errors import Misuse
 from upswing.infra.sql.decisions import Decisions
 from upswing.infra.sql.models import Models
@@ -23,7 +24,7 @@ from upswing.validate.repository import ValidationRow, Validations
 
 _MODEL = {"type": "string", "pattern": r"^[A-Za-z0-9][A-Za-z0-9._:\-]{0,199}$"}
 _NAME = {"type": "string", "maxLength": 200}
-_MODELS = ListQuery("models", {"state": _NAME})
+_MODELS = ListQuery("models", {"state": {"enum": [*map(str, ModelState)]}})
 _STATES, _VERDICTS = ("running", "done", "failed"), ("pass", "fail", "inconclusive")
 _VALIDATIONS = ListQuery(
     "validations",
@@ -230,8 +231,8 @@ class ModelRoutes:
         said = page.filters
         wanted = page.wanted(
             candidate=said.get("model"),
-            state=choice_of(said, "state", _STATES),
-            word=choice_of(said, "verdict", _VERDICTS),
+            state=said.get("state"),
+            word=said.get("verdict"),
         )
         found, position = await self._validations.page(wanted)
         items = [validation_item(each) for each in found]

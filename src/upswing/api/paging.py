@@ -83,7 +83,7 @@ class ListQuery:
     name: str
     """Of the list: a cursor of another one is refused."""
     filters: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    """Name → JSON Schema; what it allows is checked by whoever reads the value."""
+    """Name → JSON Schema, which each value is held to."""
     moments: bool = True
     """Whether it takes `since` and `until`."""
     paged: bool = True
@@ -107,6 +107,9 @@ class ListQuery:
                 Reason.SCHEMA, f"There is no filter `{unknown[0][:50]}` here; known: {known}."
             )
         filters = {name: query[name] for name in self.filters if query.get(name)}
+        for name in filters:
+            check_value(filters, name, self.filters[name])
+        _check_ranges(filters)
         digest = self._digest(query)
         limit = integer_of(query, "limit", self.limit, 1, self.most) if self.paged else self.limit
         if self.paged and query.get("cursor"):
@@ -120,6 +123,8 @@ class ListQuery:
             time_of(query[name], name, now()) if now and query.get(name) else None
             for name in ("since", "until")
         )
+        if since and until and since > until:
+            raise Rejected(Reason.SCHEMA, "`until` lies before `since`.")
         return PageQuery(filters, limit, None, since, until, digest)
 
     def _digest(self, query: Mapping[str, str]) -> str:
@@ -153,6 +158,35 @@ def _read_cursor(text: str) -> _Cursor | None:
     moments = all(us is None or 0 <= us < 2**57 for us in (found.since_us, found.until_us))
     place = not isinstance(found.position, int) or -1 <= found.position < 2**62
     return found if moments and place else None
+
+
+def check_value(query: Mapping[str, str], name: str, schema: Mapping[str, Any]) -> None:
+    """`Rejected` names what the schema of a parameter allows.
+
+    >>> check_value({"state": "on"}, "state", {"enum": ["on", "off"]})
+    >>> check_value({"state": "x"}, "state", {"enum": ["on", "off"]})
+    Traceback (most recent call last):
+    upswing.errors.Rejected: `state` is one of on, off.
+    """
+    kind, text = schema.get("type"), query[name]
+    if "enum" in schema:
+        choice_of(query, name, tuple(schema["enum"]))
+    elif kind == "integer":
+        integer_of(query, name, 0, schema.get("minimum", 0), schema.get("maximum", 10**9 - 1))
+    elif kind == "number":
+        number_of(query, name)
+    elif not schema.get("minLength", 0) <= len(text) <= schema.get("maxLength", len(text)):
+        least, most = schema.get("minLength", 0), schema["maxLength"]
+        raise Rejected(Reason.SCHEMA, f"`{name}` has {least} to {most} characters.")
+
+
+def _check_ranges(query: Mapping[str, str]) -> None:
+    """`min_x` is not above `max_x`."""
+    for low in (name for name in query if name.startswith("min_")):
+        high = f"max_{low.removeprefix('min_')}"
+        least, most = number_of(query, low), number_of(query, high)
+        if least is not None and most is not None and least > most:
+            raise Rejected(Reason.SCHEMA, f"`{low}` is above `{high}`: nothing lies between.")
 
 
 def integer_of(

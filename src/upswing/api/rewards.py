@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -28,6 +27,14 @@ from upswing.reward.outcome_repository import JudgedPlace, OutcomeRepository
 MOST_MEMBERS = 5000
 """The newest trajectories whose windows are reported: more take longer than anybody waits."""
 _JUDGEMENTS = ListQuery("judgements", moments=False, limit=100, most=1000)
+_WINDOWS = ListQuery(
+    "windows",
+    {
+        "min_agents": {"type": "integer", "minimum": 1, "maximum": 1000},
+        "min_attempts": {"type": "integer", "minimum": 2, "maximum": 1000},
+    },
+    paged=False,
+)
 _ID = {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"}
 
 
@@ -63,18 +70,6 @@ def judged_place(position: str) -> JudgedPlace:
     return place
 
 
-def _integer_query(request: Request, name: str, default: int, minimum: int) -> int:
-    text = request.query.get(name, str(default))
-    if (
-        not text.isascii()
-        or not text.isdecimal()
-        or len(text) > 4
-        or not minimum <= int(text) <= 1000
-    ):
-        raise Rejected(Reason.SCHEMA, f"`{name}` is a number from {minimum} to 1000.")
-    return int(text)
-
-
 class RewardRoutes:
     """The handlers."""
 
@@ -97,11 +92,6 @@ class RewardRoutes:
 
     def routes(self) -> list[Route]:
         bad = {400: ("Not JSON.", Problem), 422: ("Not an outcome.", Problem)}
-        query: dict[str, dict[str, Any]] = {
-            "since": {"type": "string"},
-            "min_agents": {"type": "integer", "minimum": 1, "maximum": 1000},
-            "min_attempts": {"type": "integer", "minimum": 2, "maximum": 1000},
-        }
         return [
             Route(
                 "GET",
@@ -118,7 +108,7 @@ class RewardRoutes:
                 "Groups of agents that faced the same world.",
                 self.windows,
                 READER,
-                query=query,
+                query=_WINDOWS.schema,
                 answers={200: ("They.", {"type": "object"}), 422: ("A number is wrong.", Problem)},
             ),
             Route(
@@ -157,11 +147,12 @@ class RewardRoutes:
 
     async def windows(self, request: Request) -> Response:
         """With numbers of one's own, whether any group has them; else whether the loop is ready."""
-        agents = _integer_query(request, "min_agents", MIN_AGENTS, 1)
-        attempts = _integer_query(request, "min_attempts", MIN_ATTEMPTS, 2)
-        members = await self._rewards.members(request.query.get("since", ""), MOST_MEMBERS)
+        page = _WINDOWS.read(request, self._clock)
+        agents = int(page.filters.get("min_agents", MIN_AGENTS))
+        attempts = int(page.filters.get("min_attempts", MIN_ATTEMPTS))
+        members = await self._rewards.members(page.since, page.until, MOST_MEMBERS)
         reports = await asyncio.to_thread(report_windows, members, agents, attempts)
-        if request.query.keys() & {"min_agents", "min_attempts", "since"} or self._ready is None:
+        if page.filters or page.since or page.until or self._ready is None:
             state = window_readiness(reports, 1)
         else:
             state = Readiness(*await self._ready())

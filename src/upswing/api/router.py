@@ -191,10 +191,13 @@ class Router:
         if route.takes and kind and kind not in route.takes:
             refusal = problem(415, "media_type", f"Send {' or '.join(route.takes)}.")
             return route.error_form(refusal, kind)
+        asked = _parse_query(query)
+        if isinstance(asked, Response):
+            return route.error_form(asked, kind)
         return AdmittedCall(
             route,
             dict(found.parameters),
-            _parse_query(query),
+            asked,
             kind or JSON,
             principal,
             headers.get(b"user-agent", b"").decode("latin-1"),
@@ -288,6 +291,12 @@ def _no_route(method: str, allowed: str) -> Response:
     return Response(405, refusal.body, headers=headers)
 
 
-def _parse_query(raw: str) -> dict[str, str]:
-    pairs = (item.partition("=") for item in raw.split("&") if item)
-    return {unquote(key): unquote(value.replace("+", " ")) for key, _, value in pairs}
+def _parse_query(raw: str) -> dict[str, str] | Response:
+    """Name → value; a refusal where a name is said twice, since nobody knows which of them was meant."""
+    found: dict[str, str] = {}
+    for item in filter(None, raw.split("&")):
+        key, _, value = item.partition("=")
+        if (name := unquote(key)) in found:
+            return problem(422, Reason.SCHEMA, f"`{name[:50]}` is said twice: say it once.")
+        found[name] = unquote(value.replace("+", " "))
+    return found

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -95,8 +95,11 @@ def policy_of_tree(tree: Mapping[str, Any], name: str = "The policy") -> Backtes
     except msgspec.ValidationError as error:
         place, what = locate_mistake(error, Settings)
         raise Misuse(f"{name}: {setting_name(place)}: {what}.") from None
-    deploy_policy_of({}, settings.deploy)
-    parse_schedule(None, settings.trigger.schedule)
+    try:
+        deploy_policy_of({}, settings.deploy)
+        parse_schedule(None, settings.trigger.schedule)
+    except Misuse as error:
+        raise Misuse(f"{name}: {error}") from None
     return BacktestPolicy(dict(_flatten(tree)))
 
 
@@ -119,10 +122,10 @@ def _text(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=str).decode()[:200]
 
 
-def stage_replays(change: BacktestPolicy) -> StageReplays:
-    """Each stage's replay under this change."""
+def stage_replays(change: BacktestPolicy, cycles: Sequence[timedelta] = ()) -> StageReplays:
+    """Each stage's replay under this change; `cycles`: how long jobs and their rollouts took."""
     knobs = change.replayed
-    trigger = trigger_replay.TriggerBacktest(knobs)
+    trigger = trigger_replay.TriggerBacktest(knobs, cycles)
     validation = validation_replay.ValidationBacktest(knobs)
     deploy = deploy_replay.DeployBacktest(knobs, validation.changed)
     return StageReplays(
@@ -140,7 +143,7 @@ async def replay_journal(
     most: int = MOST_DECISIONS,
 ) -> BacktestReport:
     """Replay the journal page by page, in a thread: whoever else waits for this process goes on in between."""
-    run = BacktestRun(stage_replays(change))
+    run = BacktestRun(stage_replays(change, await journal.training_cycles(since, until)))
     window = await journal.window(_STAGES, since, until, most)
     after = 0
     while True:

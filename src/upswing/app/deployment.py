@@ -146,6 +146,7 @@ class ModelDelivery:
         return f"the model server to load `{self.base}`{first}"
 
     async def _started(self, process: ModelProcess) -> bool:
+        self._trouble = ""  # that was the attempt before
         try:
             await process.start()
         except (Misuse, Transient, OSError) as error:
@@ -199,11 +200,7 @@ class ModelDelivery:
         url = self.process.url if self.process else self._serve_url or ""
         if self.process and not self.process.port:
             return False
-        try:
-            await exchange("GET", f"{url}/health", seconds=_ANSWER_SECONDS)
-        except (Transient, Rejected):
-            return False
-        return True
+        return await answers_health(url)
 
     async def request_counts(self) -> dict[str, tuple[int, int]]:
         """Model → requests at gateways since these started, and how many failed."""
@@ -218,6 +215,15 @@ class ModelDelivery:
     async def current(self) -> str:
         """The model that answers now."""
         return str((await self.controller.traffic())["baseline"])
+
+
+async def answers_health(url: str) -> bool:
+    """Whether a server is there, whatever it says."""
+    try:
+        await exchange("GET", f"{url}/health", seconds=_ANSWER_SECONDS)
+    except (Transient, Rejected):
+        return False
+    return True
 
 
 def make_delivery(

@@ -121,7 +121,7 @@ class Loop:
         self._parts = PartSupervisor()
         self._nudges = asyncio.Event()
         self._log_alerts = AlertLogHandler()
-        self._http_url = ""
+        self._http_url = self._gateway_url = ""
         self._marker: StoreMarkWriter | None = None
         self.server: EmbeddedServer | None = None
         self.delivery: ModelDelivery | None = None
@@ -332,6 +332,7 @@ class Loop:
         links = MonitorLinks(
             self._log_alerts,
             lambda: self._http_url,
+            lambda: self._gateway_url,
             webhook_secret,
             on_commit=self.relay.wake,
             publish=self.events.publish,
@@ -382,7 +383,8 @@ class Loop:
             self._installation, self._loop_bus, self._http_url, key, host=host, port=port
         )
         self._exits.push_async_callback(gateway.stop)
-        return await gateway.start()
+        self._gateway_url = await gateway.start()
+        return self._gateway_url
 
     def _open_dashboard(self) -> None:
         """The page starts beside us; nothing waits for it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from upswing.app.bus import LoopBus
 from upswing.app.context import Installation, LoopContext
-from upswing.app.deployment import ModelDelivery
+from upswing.app.deployment import ModelDelivery, answers_health
 from upswing.app.supervision import RunPart
 from upswing.infra.sql.database import Database
 from upswing.monitor.baseline_history import BaselineHistory, DriftRules
@@ -31,6 +31,8 @@ class MonitorLinks:
     log_alerts: AlertLogHandler
     http_url: Callable[[], str]
     """The loop's own address, once it is known."""
+    gateway_url: Callable[[], str]
+    """Of the loop's own gateway; empty: there is none, or it has not come up for the first time."""
     webhook_secret: str = field(repr=False)
     on_commit: Callable[[], None]
     publish: Callable[[str, Mapping[str, Any]], None]
@@ -53,10 +55,11 @@ class Monitoring:
     ) -> None:
         """`seconds` pass between two looks at the conditions."""
         database = context.store.database
-        self._delivery = delivery
+        self._delivery, self._gateway_url = delivery, links.gateway_url
         sources = ConditionSources(
             lambda: context.bus.connected,
             bus_sync_always=loop_bus.syncs_always,
+            gateway_answers=self._gateway_answers,
             model_server_answers=self._model_server_answers,
             judge=judge_use,
             drift=_baseline_history(database, policy).drift,
@@ -96,6 +99,10 @@ class Monitoring:
         self.stage.listen()
         for name, part in self.stage.parts():
             run(name, part)
+
+    async def _gateway_answers(self) -> bool | None:
+        url = self._gateway_url()
+        return await answers_health(url) if url else None
 
     async def _model_server_answers(self) -> bool | None:
         return await self._delivery.server_answers() if self._delivery else None

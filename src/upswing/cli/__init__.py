@@ -33,7 +33,7 @@ from upswing.cli import (
 )
 from upswing.cli.arguments import image_path, parse_since
 from upswing.cli.suggesting import Parser, unknown_variables
-from upswing.errors import UpswingError
+from upswing.errors import Reason, UpswingError
 from upswing.infra.cli_options import PORT, SEED, FloatOption, IntegerOption, add_log_options
 from upswing.infra.terminal import PrintableStream
 
@@ -168,7 +168,12 @@ def _data_commands(command: Command) -> None:
     dead = command("dead", "data:dead", "List, show and replay messages that could not be taken.")
     dead.add_argument("action", nargs="?", choices=("list", "show", "replay"), default="list")
     dead.add_argument("id", nargs="?", help="the dead letter to show or replay")
-    dead.add_argument("--reason", help="only those with this reason")
+    dead.add_argument(
+        "--reason",
+        choices=[*map(str, Reason)],
+        metavar="REASON",
+        help="only those with this reason",
+    )
     dead.add_argument("--limit", type=IntegerOption(1, 1000), default=100)
 
 
@@ -286,7 +291,11 @@ def _training_commands(command: Command) -> None:
         "--chart", type=image_path, metavar="FILE", help="draw it too, as PNG or SVG"
     )
     decisions = command("decisions", "journal:decisions", "List what the loop decided, and why.")
-    decisions.add_argument("--stage", help="only this stage's, such as `trigger`")
+    decisions.add_argument(
+        "--stage",
+        choices=("trigger", "train", "validate", "deploy", "monitor"),
+        help="only this stage's",
+    )
     decisions.add_argument(
         "--since", type=parse_since, metavar="TIME", help="made since 36h or yesterday, say"
     )
@@ -381,7 +390,7 @@ def _main(argv: Sequence[str] | None) -> int:
         Path(
             getattr(arguments, "data", None)
             or os.environ.get("UPSWING_DATA")
-            or str(getattr(arguments, "folder", "upswing-data"))
+            or str(getattr(arguments, "default_data", "upswing-data"))
         )
         .expanduser()
         .absolute()

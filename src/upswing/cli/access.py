@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from upswing.cli.client import ask
 from upswing.cli.training import is_remote_loop, read_store
+from upswing.contracts.field_errors import count_phrase
 from upswing.errors import Misuse
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def erase(arguments: argparse.Namespace) -> int:
         print(json.dumps(done))
         return 0
     print(
-        f"Erased of {done['user']}: {done['trajectories']} trajectories, {done['feedback']} feedback, "
+        f"Erased of {done['user']}: {count_phrase(done['trajectories'], 'trajectory', 'trajectories')}, {done['feedback']} feedback, "
         f"{done['dead_letters']} dead letters."
     )
     waiting = done["pending_stream_messages"] + done["pending_archive_copies"]

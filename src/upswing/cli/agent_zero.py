@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from upswing.contracts.field_errors import count_phrase
 from upswing.errors import Denied, Misuse, Transient
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _uninstall(arguments: argparse.Namespace, checkout: Checkout) -> int:
         told = {"files": done.files, "left": done.left, "waiting": done.waiting}
         print(json.dumps({**told, "revoked": keys.revoked, "working_keys": keys.working}))
         return 0
-    print(f"{done.files} files are removed.")
+    print(f"{count_phrase(done.files, 'file')} removed.")
     for path in done.left:
         print(f"{path} was changed by somebody, and stays.")
     if done.waiting:

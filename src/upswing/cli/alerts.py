@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from upswing.cli.client import ask
 from upswing.cli.training import is_remote_loop, printable, read_store
+from upswing.contracts.field_errors import count_phrase
 from upswing.errors import Misuse
 from upswing.infra.cli_options import IntegerOption
 
@@ -54,7 +55,15 @@ def alerts(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_name(name: str | None) -> None:
+    from upswing.monitor.core.alert_catalog import CATALOG
+
+    if name and name not in CATALOG:
+        raise Misuse(f"There is no alert {name}; there are {', '.join(sorted(CATALOG))}.")
+
+
 def _list(arguments: argparse.Namespace) -> int:
+    _check_name(arguments.name)
     found = _remote_alerts(arguments) if is_remote_loop() else _stored_alerts(arguments)
     if arguments.json:
         print(json.dumps(found, indent=2))
@@ -79,10 +88,14 @@ def _print_alert(found: dict[str, Any]) -> None:
             print(f"{name:14}{printable(str(key))}: {printable(str(value))}")
     if found["acknowledged_by"]:
         print(f"{'acknowledged':14}{found['acknowledged_by']} {printable(found['note'] or '')}")
+    if found.get("remedy"):  # a loop of an earlier version does not say it
+        print(f"{'what to do':14}{found['remedy']}")
     print(f"{'runbook':14}{found['runbook']}")
     for each in found["deliveries"]:
         error = f" {printable(each['error'])}" if each["error"] else ""
-        print(f"{'webhook':14}{each['target']}: {each['state']}, {each['tries']} tries{error}")
+        print(
+            f"{'webhook':14}{each['target']}: {each['state']}, {count_phrase(each['tries'], 'try', 'tries')}{error}"
+        )
 
 
 def _remote_alerts(arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -121,9 +134,9 @@ def _stored_alert(arguments: argparse.Namespace) -> dict[str, Any]:
     from upswing.monitor.deliveries import DeliveryQueue
 
     async def read(database: Database) -> tuple[Any, Any]:
-        return await read_alert(database, arguments.id), await DeliveryQueue(database).of_notice(
-            arguments.id
-        )
+        row = await read_alert(database, arguments.id)
+        name = row.alert_id if row else arguments.id
+        return row, await DeliveryQueue(database).of_notice(name)
 
     row, deliveries = read_store(arguments.data, read)
     if row is None:

@@ -76,9 +76,23 @@ async def _analyse(database: Database, model: str) -> FailureAnalysis:
         return await make_analyst(database, lambda: time_ago(timedelta()), uuid4).analyse(model)
     except Misuse:
         row = await Validations(database).of_candidate(model)
+        if row is None and not await _is_known(database, model):
+            raise Misuse(
+                f"No model {model} is known here; `upswing models` lists those that are."
+            ) from None
         if row is None or row.report is None or row.report.analysis is None:
             raise
         return row.report.analysis
+
+
+async def _is_known(database: Database, model: str) -> bool:
+    """Whether it was registered, or anybody was answered by it."""
+    from upswing.infra.sql.models import Models
+
+    if await Models(database).get(model) is not None:
+        return True
+    sql = "SELECT 1 FROM scored WHERE model = ? LIMIT 1"
+    return await database.read(lambda tx: tx.row(sql, (model,))) is not None
 
 
 def backtest(arguments: argparse.Namespace) -> int:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from upswing.cli.arguments import parse_since
 from upswing.cli.training import printable, read_store
+from upswing.contracts.field_errors import count_phrase
+from upswing.errors import Misuse
 from upswing.infra.cli_options import IntegerOption
 
 if TYPE_CHECKING:
     from upswing.infra.sql.audit import ChainState, StoredAudit
     from upswing.infra.sql.database import Database
+
+
+_HASH = re.compile("[0-9a-f]{64}")
 
 
 def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -41,6 +47,10 @@ def commands(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def audit(arguments: argparse.Namespace) -> int:
     """The newest actions, or whether the chain holds."""
+    if arguments.head and not _HASH.fullmatch(arguments.head):
+        raise Misuse(
+            f"{printable(arguments.head)} is no hash: --head takes the 64 characters that `upswing audit` prints."
+        )
     return _verify(arguments) if arguments.verify or arguments.head else _list(arguments)
 
 
@@ -77,7 +87,7 @@ def _list(arguments: argparse.Namespace) -> int:
     if not found:
         print("No operator has done anything yet." if not entries else "No entry is like that.")
     elif head:
-        print(f"{entries} rows; the newest hash is {head}")
+        print(f"{count_phrase(entries, 'row')}; the newest hash is {head}")
     return 0
 
 
@@ -133,7 +143,9 @@ def _verify(arguments: argparse.Namespace) -> int:
     elif broken:
         print(f"{broken} {_WHAT_TO_DO}")
     else:
-        print(f"Nothing is missing: {state.entries} rows, the newest hash is {state.hash or '–'}")
+        print(
+            f"Nothing is missing: {count_phrase(state.entries, 'row')}, the newest hash is {state.hash or '–'}"
+        )
     return 1 if broken else 0
 
 

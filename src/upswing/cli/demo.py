@@ -23,7 +23,7 @@ def commands(command: Command) -> None:
     """The options."""
     about = "Run the whole loop with test agents and show it: they get better, and a bad model is rolled back."
     demo = command("demo", "demo:demo", about, json=False)
-    demo.set_defaults(folder=FOLDER)
+    demo.set_defaults(default_data=FOLDER)
     demo.add_argument("--model", choices=("tiny", "smollm2"), help="who learns (default: tiny)")
     demo.add_argument("--seed", type=SEED, metavar="N", help="of tasks and chance (default: 0)")
     demo.add_argument(
@@ -96,7 +96,9 @@ def _print_staying(running: InstanceInfo) -> None:
 
     print(f"\nThe loop stays up at {running.http_url}; Ctrl-C stops it.")
     if running.dashboard_url:
-        print(f"See it at {running.dashboard_url}; log in with the key of `upswing info`.")
+        print(
+            f"See it at {running.dashboard_url}; log in with the key of `upswing info --show-secrets`."
+        )
     print(connection_help(running), flush=True)
 
 

@@ -114,7 +114,7 @@ def _cycle_heading(cycle: Cycle) -> str:
 def _training_data_line(cycle: Cycle) -> str:
     """What was learned on: groups, where attempts of a group are compared, else single attempts."""
     if cycle.algorithm in GROUPED:
-        return f"{cycle.trajectories} trajectories, {cycle.groups} groups with a difference"
+        return f"{count_phrase(cycle.trajectories, 'trajectory', 'trajectories')}, {count_phrase(cycle.groups, 'group')} with a difference"
     return f"{cycle.trajectories} attempts"
 
 

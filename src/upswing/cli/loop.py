@@ -195,7 +195,8 @@ async def _announce_when_ready(loop: Loop, running: InstanceInfo, progress: Star
         print(connection_help(running), flush=True)
     if running.dashboard_url:
         print(
-            f"See it at {running.dashboard_url}; log in with the key of `upswing info`.", flush=True
+            f"See it at {running.dashboard_url}; log in with the key of `upswing info --show-secrets`.",
+            flush=True,
         )
     if loop.delivery is not None and loop.delivery.base == "tiny":
         print(TINY, flush=True)

@@ -61,9 +61,11 @@ def ops(arguments: argparse.Namespace) -> int:
     from upswing.monitor.ops.files import write_ops_files
     from upswing.monitor.ops.targets import OpsSetup, limits_of
 
+    folder = arguments.folder.expanduser().absolute()
+    if file := next((each for each in (folder, *folder.parents) if each.is_file()), None):
+        raise Misuse(f"{file} is a file: name a directory to write the configuration into.")
     targets = find_targets(arguments)
     limits = limits_of(read_settings(arguments.data, os.environ).alerts)
-    folder = arguments.folder.expanduser().absolute()
     written = write_ops_files(folder, OpsSetup(targets, limits), overwrite=arguments.force)
     if arguments.json:
         print(

@@ -131,8 +131,10 @@ async def _find(database: Database, arguments: argparse.Namespace) -> ReportRow:
         found = await reports.list(kind=kind, job_id=job_id, limit=1)
         if found:
             return found[0]
+    made = await _make(_builder(database, arguments.data), arguments)
+    if not arguments.now:
         print(_NONE_KEPT, file=sys.stderr)
-    return await _make(_builder(database, arguments.data), arguments)
+    return made
 
 
 async def _make(builder: ReportBuilder, arguments: argparse.Namespace) -> ReportRow:

@@ -85,7 +85,9 @@ def _check_open_objects(value: Message) -> None:
         try:
             _convert(part, known)
         except msgspec.ValidationError as error:
-            raise Rejected(Reason.SCHEMA, f"{_prefix_field_path(field, str(error))}.") from None
+            raise Rejected(
+                Reason.SCHEMA, _prefix_field_path(field, schema_error_sentence(error, known))
+            ) from None
 
 
 def _convert(tree: Any, kind: type[S]) -> S:
@@ -102,7 +104,7 @@ def _prefix_field_path(field: str, sentence: str) -> str:
     return (
         sentence.replace("`$", f"`$.{field}", 1)
         if "`$" in sentence
-        else f"{sentence} - at `$.{field}`"
+        else f"{sentence.removesuffix('.')} - at `$.{field}`."
     )
 
 

@@ -17,7 +17,7 @@ from msgspec import inspect
 _SENTENCE = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$\.?(?P<path>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
-_ENUM = re.compile(r"Invalid enum value (?P<value>.*)")
+_ENUM = re.compile(r"Invalid (?:enum )?value (?P<value>.*)")
 _PATTERN = re.compile(r"Expected `str` matching regex ")
 _EXPECTED = re.compile(r"Expected `(?P<kind>[^`]+)`(?P<bound>.*?)(?:, got `(?P<got>[^`]+)`)?$")
 _KINDS = {
@@ -66,7 +66,8 @@ def locate_mistake(error: msgspec.ValidationError, kind: type[msgspec.Struct]) -
     if enum := _ENUM.match(what):
         allowed = ", ".join(str(each) for each in _allowed_values_at(kind, path))
         return path, f"{enum['value']} is none of {allowed}" if allowed else what
-    return path, _expected_sentence(what)
+    names = ", ".join(_field_names_at(kind, path)) if what.startswith("Expected `object`") else ""
+    return path, _expected_sentence(what) + (f"; it has {names}" if names else "")
 
 
 def schema_error_sentence(error: msgspec.ValidationError, kind: type[Any]) -> str:
@@ -84,6 +85,12 @@ def schema_error_sentence(error: msgspec.ValidationError, kind: type[Any]) -> st
     "Invalid enum value 'like', allowed are down, up - at `$.type`."
     >>> sentence({"name": "A B"})
     'Expected `str`: lower-case letters - at `$.name`.'
+    >>> Strict = msgspec.defstruct("Strict", [("name", str)], forbid_unknown_fields=True)
+    >>> try:
+    ...     msgspec.convert({"name": "a", "nmae": "b"}, Strict)
+    ... except msgspec.ValidationError as error:
+    ...     print(schema_error_sentence(error, Strict))
+    Object contains unknown field `nmae`, known are name.
     """
     found = _SENTENCE.match(str(error))
     if found is None:
@@ -92,6 +99,8 @@ def schema_error_sentence(error: msgspec.ValidationError, kind: type[Any]) -> st
     if _ENUM.match(what):
         allowed = ", ".join(str(each) for each in _allowed_values_at(kind, path))
         what = f"{what}, allowed are {allowed}" if allowed else what
+    elif _UNKNOWN.match(what):
+        what = f"{what}, known are {', '.join(_field_names_at(kind, path))}"
     elif _PATTERN.match(what) and (described := _field_description(kind, path)):
         what = f"Expected `str`: {described}"
     place = str(error)[len(found["what"]) :]
@@ -149,6 +158,8 @@ def _allowed_values_at(kind: type[msgspec.Struct], path: str) -> Iterator[Any]:
     for each in _types_at_path(kind, path):
         if isinstance(each, inspect.LiteralType):
             yield from sorted(each.values, key=str)
+        elif isinstance(each, inspect.EnumType):
+            yield from sorted(member.value for member in each.cls)
 
 
 def _field_description(kind: type[msgspec.Struct], path: str) -> str:
@@ -189,7 +200,8 @@ def _flatten_type(kind: inspect.Type) -> list[inspect.Type]:
 def _types_one_step_below(kind: inspect.Type, step: str) -> list[inspect.Type]:
     match kind:
         case inspect.StructType():
-            return [field.type for field in kind.fields if field.encode_name == step]
+            tags = [inspect.LiteralType((kind.tag,))] if step == kind.tag_field else []
+            return [*tags, *(field.type for field in kind.fields if field.encode_name == step)]
         case inspect.DictType():
             return [kind.value_type]
         case inspect.ListType() | inspect.VarTupleType():

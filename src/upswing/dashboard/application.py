@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from nicegui import Client, app, ui
+from nicegui.elements.sub_pages import SubPages
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
@@ -30,7 +31,8 @@ from upswing.dashboard.live import LiveFeeds
 from upswing.dashboard.login import LoginRoutes
 from upswing.dashboard.pages import ROUTES
 from upswing.dashboard.widgets.context import PageContext
-from upswing.dashboard.widgets.frame import Frame
+from upswing.dashboard.widgets.elements import Tag, button
+from upswing.dashboard.widgets.frame import Frame, page_head
 
 _STATIC = Path(__file__).parent / "static"
 _HEAD = (
@@ -38,6 +40,19 @@ _HEAD = (
     '<link rel="stylesheet" href="/static/upswing.css"><script src="/static/theme.js"></script>'
 )
 _TICK_SECONDS = 1.0
+
+
+class OwnPages(SubPages):
+    """The pages, and what is said where there is none."""
+
+    def _render_404(self) -> None:
+        with page_head("There is no such page"):
+            button("Overview", lambda: ui.navigate.to("/"), icon="arrow_back")
+        Tag(
+            "p",
+            "The address is none of this page’s; the way to all of them is on the left.",
+            "soft",
+        )
 
 
 def make_application(
@@ -109,7 +124,7 @@ def _build_page(
     router.on_path_changed(frame.mark)
     frame.mark(router.current_path)
     with frame.content:
-        ui.sub_pages(dict(ROUTES), data={"page": page})
+        OwnPages(dict(ROUTES), data={"page": page})
 
     async def tick() -> None:
         if not is_logged_in():

@@ -5,7 +5,8 @@
 | has no such path                | `NotOffered`: this loop does not have that                           |
 | does not know the key           | `Denied`: the session ends                                           |
 | wants another scope             | `Forbidden`, with the loop's sentence                                |
-| refuses, or has no such thing   | `Misuse`, with the loop's sentence                                   |
+| has no such thing               | `NoSuchThing`, with the loop's sentence                              |
+| refuses                         | `Misuse`, with the loop's sentence                                   |
 | does not answer                 | `Transient`                                                          |
 | answers what cannot be read     | `Transient`: another version, most likely                            |
 
@@ -49,6 +50,10 @@ Query = Mapping[str, str | int | float | None]
 
 class NotOffered(Misuse):
     """The loop has no such endpoint."""
+
+
+class NoSuchThing(Misuse):
+    """The loop knows nothing by this id."""
 
 
 class LoopOffers:
@@ -245,6 +250,8 @@ def _body(reply: Reply) -> bytes:
             raise Denied(sentence)
         case 403:
             raise Forbidden(sentence)
+        case 404:
+            raise NoSuchThing(sentence)
         case 429 | 500 | 502 | 503 | 504:
             raise Transient(sentence)
         case _:

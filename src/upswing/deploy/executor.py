@@ -69,6 +69,8 @@ from upswing.errors import Transient
 from upswing.records import AuditEntry, Decision
 
 log = logging.getLogger(__name__)
+NEWS = frozenset({"not_better", "no_change", "validation_inconclusive"})
+"""Reasons for which nothing is wrong: a candidate does not ship, and the one before it goes on."""
 
 
 class RolloutExecutor:
@@ -139,7 +141,8 @@ class RolloutExecutor:
 
     def alert(self, reason: str, model_id: str, sentence: str) -> None:
         """Call a person."""
-        log.error(
+        log.log(
+            logging.WARNING if reason in NEWS else logging.ERROR,
             "%s: %s",
             model_id,
             sentence,

@@ -7,8 +7,8 @@
 | silent for `FROZEN_SECONDS`, and meanwhile …    | frozen | because                                   |
 |-------------------------------------------------|--------|-------------------------------------------|
 | its group has used the processor                | no     | who computes may hold the interpreter     |
-| a process of its group waits for a disk         | no     | the disk is slow, and it would not end    |
-| a process of its group waits for a processor    | no     | others have them all: the machine is busy |
+| a thread of its group waits for a disk          | no     | the disk is slow, and it would not end    |
+| a thread of its group waits for a processor     | no     | others have them all: the machine is busy |
 | we have not run ourselves                       | no     | then nobody listened: that time is no silence |
 | none of these                                   | yes    | stopped, suspended or deadlocked          |
 
@@ -44,7 +44,7 @@ class Work:
     seconds: float
     """Of processors."""
     waits: bool = False
-    """A process of it waits for a disk, or for its turn at a processor."""
+    """A thread of it waits for a disk, or for its turn at a processor: the first may only wait for the one that loads."""
 
 
 class HeartbeatMonitor:
@@ -111,13 +111,13 @@ def group_work(group: int) -> Work | None:
     tick = os.sysconf("SC_CLK_TCK")
     return Work(
         sum(int(fields[11]) + int(fields[12]) for fields in found) / tick,
-        any(fields[0] in {"D", "R"} for fields in found),
+        any(fields[0] in {"D", "R"} for fields in _group_process_stats(group, threads=True)),
     )
 
 
-def _group_process_stats(group: int) -> Iterator[list[str]]:
-    """The fields of `/proc/PID/stat` behind the name, of each process of a group."""
-    for path in Path("/proc").glob("[0-9]*/stat"):
+def _group_process_stats(group: int, *, threads: bool = False) -> Iterator[list[str]]:
+    """The fields of `/proc/PID/stat` behind the name, of each process of a group, or of each of its threads."""
+    for path in Path("/proc").glob("[0-9]*/task/[0-9]*/stat" if threads else "[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
             if int(fields[2]) == group:

@@ -236,7 +236,8 @@ async def wait_ready(
                 now(), lambda: group_work(process.pid)
             ):
                 log.error("%s is frozen and is ended", name, extra={"action": "frozen"})
-                raise Transient(f"{name} stood still while it started, and was ended.")  # noqa: TRY301 - one way out
+                told = f"{name[:1].upper()}{name[1:]} stood still while it started, and was ended."
+                raise Transient(told)  # noqa: TRY301 - one way out
             if now() - logged >= slow_seconds:
                 logged = now()
                 log.warning(_SLOW, name, logged - began, extra={"action": "slow_start"})

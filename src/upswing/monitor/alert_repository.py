@@ -18,7 +18,7 @@ from upswing.contracts import AlertNotice, encode
 from upswing.contracts.notices import AlertState
 from upswing.contracts.topics import ALERT
 from upswing.contracts.typed import from_tree
-from upswing.errors import Conflict
+from upswing.errors import Conflict, Misuse
 from upswing.infra.sql.audit import append_audit
 from upswing.infra.sql.cursors import move_cursor
 from upswing.infra.sql.database import Database, Row, Tx, bytes_of_column, check_row_types
@@ -35,6 +35,8 @@ from upswing.monitor.deliveries import Recipient, queue_notice
 from upswing.records import AuditEntry
 
 STAGE = "monitor"
+_SHORTEST = 4
+"""Characters of an id by which an alert is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +209,17 @@ class AlertRepository:
 
 
 async def read_alert(database: Database, alert_id: str) -> AlertRow | None:
-    """One alert, for who only reads."""
-    return await database.view(lambda tx: _alert(tx, alert_id))
+    """The alert of this id, or the only one whose id begins so; `Misuse` where several do."""
+    found = await database.view(lambda tx: _alert(tx, alert_id))
+    if found is not None or len(alert_id) < _SHORTEST:
+        return found
+    sql = f"{_SELECT} WHERE substr(alert_id, 1, ?) = ? ORDER BY seq DESC LIMIT 10"
+    rows = await database.view(lambda tx: tx.rows(sql, (len(alert_id), alert_id)))
+    several = _alerts_from_rows(database, rows)
+    if len(several) > 1:
+        ids = ", ".join(each.alert_id for each in several)
+        raise Misuse(f"Several alerts begin with {alert_id}: {ids}. Give more of the id.")
+    return several[0] if several else None
 
 
 async def read_alerts(database: Database, wanted: AlertFilter, limit: int) -> list[AlertRow]:

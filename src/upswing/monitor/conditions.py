@@ -39,6 +39,7 @@ class ConditionSources:
     drift: Callable[[], Awaitable[RewardDrift | None]] = _unknown
     folders: Mapping[str, Path] = field(default_factory=dict)
     """Name of a disk → a folder on it."""
+    gateway_answers: Callable[[], Awaitable[bool | None]] = _unknown
 
 
 class ConditionReader:
@@ -73,6 +74,7 @@ class ConditionReader:
         await self._read_fact("disks", self._disks)
         await self._read_fact("active_jobs", self._training.active)
         await self._read_fact("failed_jobs_in_a_row", self._training.failed_in_a_row)
+        await self._read_fact("gateway_answers", sources.gateway_answers)
         await self._read_fact("model_server_answers", sources.model_server_answers)
         await self._read_fact("judge", sources.judge)
         # A bus that was away may be another one now.

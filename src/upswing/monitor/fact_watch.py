@@ -104,7 +104,8 @@ class FactWatch:
         """`training_url` is where the training service answers; empty: not yet."""
         self._conditions, self._database, self._counts = conditions, database, counts
         self._training_url, self._clock = training_url, clock
-        self._bus, self._model_server, self._port = Absence(), Absence(), Absence()
+        self._bus, self._port = Absence(), Absence()
+        self._gateway, self._model_server = Absence(), Absence()
         self._waiting: tuple[str, Absence] = "", Absence()
         self._window = CollectionWindow(window.total_seconds())
         self._window.look(0.0, MessageCounts())
@@ -115,6 +116,7 @@ class FactWatch:
         return AlertFacts(
             conditions,
             bus_away=self._bus.lasted(at, away=not conditions.bus_connected),
+            gateway_away=self._gateway.lasted(at, away=conditions.gateway_answers is False),
             model_server_away=self._model_server.lasted(
                 at, away=conditions.model_server_answers is False
             ),

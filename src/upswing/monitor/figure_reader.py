@@ -26,6 +26,7 @@ from upswing.monitor.core.model_figures import (
 )
 
 STAGE = "monitor"
+_HALF_DAY = timedelta(hours=12)
 _STEP = 2000
 """Sequence numbers of one read: some milliseconds."""
 _NAMED = 500
@@ -94,7 +95,7 @@ class FigureReader:
         days = _days(start, end)
         marks = [await self._first_seq(day) for day in (*days, end)]
         low = max(marks[0], marks[-1] - self._most)
-        names = [f"{day:%Y-%m-%d}" for day in days]
+        names = [day_name(day) for day in days]
 
         def day_of(seq: int) -> str:
             return names[min(len(names) - 1, max(0, bisect_right(marks, seq) - 1))]
@@ -168,6 +169,15 @@ class FigureReader:
 
 def _rows_of(sql: str, params: tuple[int, ...], tx: Tx) -> list[Row]:
     return tx.rows(sql, params)
+
+
+def day_name(start: datetime) -> str:
+    """The date that most of a day has which begins then.
+
+    >>> day_name(datetime(2026, 11, 16, 23, 30)), day_name(datetime(2026, 11, 16, 8))
+    ('2026-11-17', '2026-11-16')
+    """
+    return f"{start + _HALF_DAY:%Y-%m-%d}"
 
 
 def _days(start: datetime, end: datetime) -> list[datetime]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from upswing.dashboard.answers import ApiOverview
 from upswing.dashboard.core.wording import (
     count,
+    noun,
     percent,
     plural,
     score,
@@ -84,11 +85,21 @@ def _arrivals(day: int, stored: int) -> str:
     return "nothing in the last day" if stored else "no agent has joined yet"
 
 
+def trigger_words(seen: ApiOverview) -> tuple[bool, str]:
+    """Whether a job may begin, and why or why not: where there is enough to learn from, what the trigger decided last."""
+    if seen.readiness is None:
+        return False, ""
+    newest = next((each for each in seen.decisions if each.stage == "trigger"), None)
+    if not seen.readiness.ready or newest is None or newest.job_id:
+        return seen.readiness.ready, seen.readiness.reason
+    return False, f"{newest.sentence} There is enough to learn from."
+
+
 def _trigger(seen: ApiOverview) -> Station:
     if seen.readiness is None:
         return Station("–", "")
-    word = "ready" if seen.readiness.ready else "waiting"
-    return Station(word, seen.readiness.reason, "busy" if seen.readiness.ready else "")
+    ready, sentence = trigger_words(seen)
+    return Station("ready" if ready else "waiting", sentence, "busy" if ready else "")
 
 
 def _train(seen: ApiOverview, counts: dict[str, int]) -> Station:
@@ -97,12 +108,15 @@ def _train(seen: ApiOverview, counts: dict[str, int]) -> Station:
         doing = percent(job.percent) if job.status == "running" else "queued"
         return Station(doing, f"{job.algorithm} on {job.base_model}", "busy")
     jobs = counts.get("jobs", 0)
-    return Station(count(jobs), "jobs so far" if jobs else "nothing to train on yet")
+    told = f"{noun(jobs, 'job')} so far" if jobs else "nothing to train on yet"
+    return Station(count(jobs), told)
 
 
 def _validate(seen: ApiOverview, counts: dict[str, int]) -> Station:
     newest = next((each for each in seen.decisions if each.stage == "validate"), None)
-    return Station(count(counts.get("models", 0)), newest.sentence if newest else "models trained")
+    models = counts.get("models", 0)
+    told = newest.sentence if newest else f"{noun(models, 'model')} trained"
+    return Station(count(models), told)
 
 
 def _deploy(seen: ApiOverview) -> Station:

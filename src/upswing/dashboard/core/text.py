@@ -19,6 +19,12 @@ import msgspec
 
 from upswing.logs import printable
 
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+"""What a model card tells to programs."""
+_FOLDED = re.compile(r"^<details><summary>(.*)</summary>$", re.MULTILINE)
+_FOLD_END = re.compile(r"^</details>$", re.MULTILINE)
+_PICTURE = re.compile(r"^!\[[^\]\n]*\]\([^)\n]*\)\n?", re.MULTILINE)
+"""Of a folder that the page does not have; the page draws curves itself."""
 Piece = tuple[str, str]
 """Its kind and its text."""
 SHOWN = 4_000
@@ -91,3 +97,15 @@ def _spelled(character: str) -> str:
         if code < 0x10000
         else f"\\U{code:08x}"
     )
+
+
+def page_markdown(text: str) -> str:
+    """A document of the loop's as the page shows it: without what only a file beside its pictures can show.
+
+    >>> print(page_markdown(chr(10).join(["# M", "![Curves](c.svg)", "<details><summary>All</summary>", "x"])))
+    # M
+    **All**
+    x
+    """
+    text = _FRONT_MATTER.sub("", text)
+    return _PICTURE.sub("", _FOLD_END.sub("", _FOLDED.sub(r"**\1**", text)))

@@ -224,13 +224,22 @@ def short_id(text: str) -> str:
     return text[:-28] if len(uuid) == 36 and [len(p) for p in uuid.split("-")] == _UUID else text
 
 
+def noun(number: int, one: str, many: str = "") -> str:
+    """What is counted, without the number.
+
+    >>> noun(1, "job"), noun(2, "job"), noun(0, "reply", "replies")
+    ('job', 'jobs', 'replies')
+    """
+    return one if number == 1 else many or f"{one}s"
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """A number and what it counts.
 
     >>> plural(1, "job"), plural(2, "job"), plural(0, "reply", "replies")
     ('1 job', '2 jobs', '0 replies')
     """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {noun(number, one, many)}"
 
 
 def spelled_list(names: list[str]) -> str:

@@ -38,7 +38,11 @@ def decisions_page(page: PageContext) -> None:
 
 
 def decision_page(page: PageContext, decision_id: str) -> None:
-    with page.begin():
+    async def decision() -> ApiDecision:
+        path = "/v1/decisions/{decision_id}/explain"
+        return await page.loop.get(path, ApiDecision, decision_id=decision_id)
+
+    with page.begin(decision):
         with page_head(f"Decision {one_line(short_id(decision_id), 40)}"):
             button("Back", ui.navigate.back, icon="arrow_back")
         panel = Panel(page, seconds=3600, least_height=240)
@@ -46,9 +50,7 @@ def decision_page(page: PageContext, decision_id: str) -> None:
             place = box("stack")
 
         async def load() -> None:
-            found = await page.loop.get(
-                "/v1/decisions/{decision_id}/explain", ApiDecision, decision_id=decision_id
-            )
+            found = await decision()
             place.clear()
             with place:
                 draw_decision(found)

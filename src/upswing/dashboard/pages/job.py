@@ -51,7 +51,7 @@ def job_page(page: PageContext, job_id: str) -> None:
     async def decisions() -> ApiDecisions:
         return await page.loop.get("/v1/decisions", ApiDecisions, {"about": job_id, "limit": 20})
 
-    with page.begin():
+    with page.begin(detail):
         with page_head(f"Job {short_id(job_id)}", one_line(job_id, 80)):
             button("All jobs", lambda: ui.navigate.to("/jobs"), icon="arrow_back")
         with box("grid main-side"):

@@ -5,13 +5,23 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from nicegui import ui
+
 from upswing.dashboard.answers import ApiDeadLetter, ApiDeadLetters, ApiJob, ApiJobs, ApiValidations
 from upswing.dashboard.core.text import one_line
-from upswing.dashboard.core.wording import ago, count, lasted, percent, spoken
+from upswing.dashboard.core.wording import ago, count, lasted, percent, short_id, spoken
 from upswing.dashboard.pages.parts import VALIDATION_COLUMNS, validation_row
 from upswing.dashboard.widgets.actions import action_button, carry_out, confirm
 from upswing.dashboard.widgets.context import PageContext
-from upswing.dashboard.widgets.elements import Tag, badge, badge_cell, box, empty_state
+from upswing.dashboard.widgets.elements import (
+    Tag,
+    badge,
+    badge_cell,
+    box,
+    button,
+    empty_state,
+    said,
+)
 from upswing.dashboard.widgets.frame import page_head
 from upswing.dashboard.widgets.panel import drawn_panel, table_panel
 
@@ -38,6 +48,9 @@ _DEAD_COLUMNS = (
     ("when", "When", "slim"),
     ("act", "", "slim"),
 )
+
+
+_DEAD_SHOWN, _MOST_DEAD = 20, 1000
 
 
 def jobs_page(page: PageContext) -> None:
@@ -162,11 +175,28 @@ def _validation_panel(page: PageContext) -> None:
 
 
 def _dead_panel(page: PageContext) -> None:
+    shown: dict[str, ApiDeadLetter] = {}
+    limit = _DEAD_SHOWN
+
     async def rows() -> list[dict[str, object]]:
-        found = await page.loop.get("/v1/dead", ApiDeadLetters, {"limit": 20})
+        found = await page.loop.get("/v1/dead", ApiDeadLetters, {"limit": limit})
+        shown.clear()
+        shown.update((each.letter.dead_id, each) for each in found.dead)
+        more.set_visibility(found.next is not None and limit < _MOST_DEAD)
         return [dead_row(each, page) for each in found.dead]
 
-    async def try_again(_: str, dead_id: str) -> None:
+    async def show_more() -> None:
+        nonlocal limit
+        limit = min(limit * 4, _MOST_DEAD)
+        await panel.refresh()
+
+    async def act(what: str, dead_id: str) -> None:
+        if what == "show" and dead_id in shown:
+            show_letter(shown[dead_id])
+        elif what == "replay":
+            await try_again(dead_id)
+
+    async def try_again(dead_id: str) -> None:
         async def replay() -> str:
             path = "/v1/dead/{dead_id}/replay"
             await page.loop.act("POST", path, dict[str, Any], dead_id=dead_id)
@@ -184,18 +214,36 @@ def _dead_panel(page: PageContext) -> None:
         topics=("counts",),
         seconds=5.0,
         least_height=0,
-        on_act=try_again,
+        on_act=act,
     )
+    with panel:
+        more = button("Show more", show_more)
+        more.set_visibility(False)
+
+
+def show_letter(each: ApiDeadLetter) -> None:
+    """What came, as far as it is kept: redacted, and nothing that acts."""
+    letter = each.letter
+    title = f"Dead letter {short_id(letter.dead_id)}"
+    with ui.dialog() as dialog, box("sheet", role="dialog", aria_label=title):
+        Tag("h2", title)
+        Tag("p", letter.detail, "soft wrap-anywhere")
+        said(letter.payload or "Nothing of it is kept.", "code")
+        with box("actions"):
+            button("Close", dialog.close)
+    dialog.on("hide", lambda _: dialog.delete(), [])
+    dialog.open()
 
 
 def dead_row(each: ApiDeadLetter, page: PageContext) -> dict[str, object]:
     letter = each.letter
     again = {"act": "replay", "id": letter.dead_id, "text": "Try again", "off": not page.may_act}
+    acts = [{"act": "show", "id": letter.dead_id, "text": "Show"}]
     return {
         "id": letter.dead_id,
         "what": {"text": spoken(letter.reason), "sub": one_line(letter.detail, 300)},
         "stage": each.stage,
         "tries": count(letter.deliveries),
         "when": ago(letter.timestamp, page.now),
-        "act": {"acts": [again]} if each.replayed is None else "replayed",
+        "act": {"acts": [*acts, again] if each.replayed is None else acts},
     }

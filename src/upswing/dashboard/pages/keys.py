@@ -27,6 +27,7 @@ _SCOPES = (
     ("reader", "reader: sees"),
     ("operator", "operator: acts"),
     ("agent", "agent: records and asks models"),
+    ("assistant", "assistant: sees, and asks for what a person confirms"),
     ("gateway", "gateway"),
 )
 _COLUMNS = (

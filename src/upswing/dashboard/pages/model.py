@@ -14,7 +14,7 @@ from upswing.dashboard.answers import (
     ApiModelDetail,
     ApiRollouts,
 )
-from upswing.dashboard.core.wording import count, moment, money, score, short_id
+from upswing.dashboard.core.wording import count, moment, money, plural, score, short_id
 from upswing.dashboard.pages.failures import failure_panel
 from upswing.dashboard.pages.job import CurveCharts
 from upswing.dashboard.pages.parts import (
@@ -167,7 +167,7 @@ def draw_facts(found: ApiModelDetail) -> None:
             ("Reward in production", earned),
             ("Held-out reward", score(model.final_reward)),
             ("Baseline’s, held out", score(model.baseline_reward)),
-            ("Learned from", f"{count(model.samples)} trajectories"),
+            ("Learned from", plural(model.samples or 0, "trajectory", "trajectories")),
             ("Made", moment(model.created)),
             ("Got all traffic", moment(model.deployed)),
         )
@@ -188,5 +188,6 @@ def _draw_links(found: ApiModelDetail, parents: list[str]) -> None:
 
 
 def model_page(page: PageContext, id: str = "") -> None:  # noqa: A002 - as the address has it
-    with page.begin():
-        ModelDetailView(page, id).draw()
+    view = ModelDetailView(page, id)
+    with page.begin(view.detail):
+        view.draw()

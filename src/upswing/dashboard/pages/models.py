@@ -7,7 +7,7 @@ from nicegui.events import EChartPointClickEventArguments
 
 from upswing.dashboard.answers import ApiCosts, ApiLineage, ApiModel, ApiModels
 from upswing.dashboard.core.lineage import lineage_chart, size_of
-from upswing.dashboard.core.wording import ago, money, score, signed
+from upswing.dashboard.core.wording import ago, money, plural, score, signed
 from upswing.dashboard.pages.compare import CompareForm
 from upswing.dashboard.pages.parts import model_path
 from upswing.dashboard.widgets.charts import Chart
@@ -105,7 +105,9 @@ def model_row(
         "state": badge_cell(each.state),
         "reward": {
             "text": score(reward.mean) if reward else "–",
-            "sub": f"{reward.count:,} trajectories" if reward and reward.count else "",
+            "sub": plural(reward.count, "trajectory", "trajectories")
+            if reward and reward.count
+            else "",
         },
         "held": {
             "text": score(each.final_reward),

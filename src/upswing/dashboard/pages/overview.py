@@ -23,7 +23,7 @@ from upswing.dashboard.core.charts import (
     traffic_chart,
 )
 from upswing.dashboard.core.intervals import evidence_chart
-from upswing.dashboard.core.stations import STATIONS, stations_of
+from upswing.dashboard.core.stations import STATIONS, stations_of, trigger_words
 from upswing.dashboard.core.text import one_line
 from upswing.dashboard.core.wording import (
     count,
@@ -228,8 +228,7 @@ class OverviewPage:
             if job is not None:
                 set_badge(state, job.status)
             filled.style(f"width:{job.percent if job else 0:.1f}%")
-            ready = seen.readiness.reason if seen.readiness else ""
-            words.set_text(job_words(job, seen.queued_jobs) if job else ready)
+            words.set_text(job_words(job, seen.queued_jobs) if job else trigger_words(seen)[1])
 
         panel.loads(load)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -13,13 +12,11 @@ from nicegui import ui
 from nicegui.element import Element
 
 from upswing.dashboard.answers import ApiDecision, ApiRollout, ApiValidation
-from upswing.dashboard.core.text import as_text, one_line
+from upswing.dashboard.core.text import as_text, one_line, page_markdown
 from upswing.dashboard.core.wording import ago, moment, percent, signed
 from upswing.dashboard.widgets.context import PageContext
 from upswing.dashboard.widgets.elements import Tag, badge, badge_cell, box, link, said
 
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-"""What a model card tells to programs."""
 _MARKDOWN = ["tables", "fenced-code-blocks", "cuddled-lists", "code-friendly"]
 """`code-friendly`: an underscore in a name is an underscore."""
 
@@ -64,7 +61,7 @@ def tree_details(title: str, tree: Mapping[str, Any] | Sequence[Any] | None) -> 
 
 def draw_markdown(text: str) -> None:
     """Markdown of the loop's own making, with names in it that others chose: markup in it is shown as text."""
-    html = markdown2.markdown(_FRONT_MATTER.sub("", text), safe_mode="escape", extras=_MARKDOWN)
+    html = markdown2.markdown(page_markdown(text), safe_mode="escape", extras=_MARKDOWN)
     ui.html(html, sanitize=True).classes("markdown")
 
 

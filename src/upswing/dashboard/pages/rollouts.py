@@ -201,7 +201,7 @@ def rollout_page(page: PageContext, rollout_id: str) -> None:
     async def load() -> None:
         card.show(await detail())
 
-    with page.begin():
+    with page.begin(detail):
         page_head("Rollout", one_line(rollout_id, 80))
         panel = Panel(page, topics=("rollout", "decision"), least_height=300)
         with panel:

@@ -8,7 +8,7 @@ from nicegui import ui
 
 from upswing.dashboard.answers import ApiTrajectories, ApiTrajectory
 from upswing.dashboard.core.text import one_line
-from upswing.dashboard.core.wording import ago, count, moment, score, short_id
+from upswing.dashboard.core.wording import ago, count, score, short_id
 from upswing.dashboard.widgets.context import PageContext
 from upswing.dashboard.widgets.elements import (
     Field,
@@ -183,10 +183,7 @@ def trajectory_row(each: ApiTrajectory, page: PageContext) -> dict[str, object]:
         "outcome": badge_cell(each.outcome),
         "turns": count(each.turns),
         "reward": {"text": score(each.reward), "sub": revised},
-        "when": {
-            "text": ago(each.stored, page.now),
-            "sub": "" if page.now else moment(each.stored),
-        },
+        "when": ago(each.stored, page.now),
     }
 
 

@@ -42,7 +42,7 @@ def validation_page(page: PageContext, validation_id: str) -> None:
         path = "/v1/validations/{validation_id}"
         return await page.loop.get(path, ApiValidation, validation_id=validation_id)
 
-    with page.begin():
+    with page.begin(validation):
         with page_head(f"Validation {one_line(short_id(validation_id), 40)}"):
             button("Back", ui.navigate.back, icon="arrow_back")
         drawn_panel(

@@ -69,7 +69,7 @@ def alert_row(each: ApiAlert, page: PageContext) -> dict[str, object]:
     by = (
         f"Acknowledged by {each.acknowledged_by}. {each.note or ''}" if each.acknowledged_by else ""
     )
-    runbook = f"What to do: {each.runbook}" if each.runbook else ""
+    remedy = f"What to do: {each.remedy}" if each.remedy else ""
     act = {
         "act": "acknowledge",
         "id": each.alert_id,
@@ -80,7 +80,7 @@ def alert_row(each: ApiAlert, page: PageContext) -> dict[str, object]:
         "id": each.alert_id,
         "what": {
             "text": one_line(each.summary, 300),
-            "sub": one_line(" · ".join(filter(None, (each.name, by, runbook))), 400),
+            "sub": one_line(" · ".join(filter(None, (each.name, by, remedy))), 700),
         },
         "severity": badge_cell(each.severity),
         "state": badge_cell(each.state),
@@ -161,7 +161,7 @@ def report_page(page: PageContext, report_id: str) -> None:
         )
         draw_markdown(found.text)
 
-    with page.begin():
+    with page.begin(report):
         with page_head("Report"):
             button("All reports", lambda: ui.navigate.to("/reports"), icon="arrow_back")
         drawn_panel(page, "", report, draw, seconds=3600, least_height=300)

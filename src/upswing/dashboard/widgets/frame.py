@@ -175,6 +175,7 @@ def _belongs(place: str, path: str) -> bool:
 
 def page_head(title: str, lead: str = "") -> Element:
     """The title; whatever is drawn in what this returns stands right of it."""
+    ui.page_title(f"{title} · Upswing")
     with box("page-head"):
         with box("grow"):
             made = Tag("h1", title)

@@ -6,6 +6,7 @@
 | is not offered by this loop     | says so, quietly, and does not ask again                     |
 | fails for now                   | keeps what it showed, and says so                            |
 | is refused                      | shows the loop's sentence                                    |
+| has not worked yet              | shows nothing of what it was drawn with: nobody knows yet    |
 
 A panel is loaded when its page opens, and again when one of its topics has changed, but not more often than every
 `seconds`. Its place is there from the start: nothing on a page moves when an answer comes.
@@ -70,8 +71,9 @@ class Panel:
         self.body.__exit__(*details)
 
     def loads(self, load: Load) -> None:
-        """What fills it; called when the page is there."""
+        """What fills it; called when the page is there. Until then it claims nothing."""
         self._load = load
+        self.body.classes("unloaded")
 
     async def look(self) -> None:
         """Load it if something changed."""
@@ -119,6 +121,7 @@ class Panel:
         except UpswingError as error:
             self._say(str(error))
         else:
+            self.body.classes(remove="unloaded")
             self._say("")
 
     def _say(self, sentence: str) -> None:

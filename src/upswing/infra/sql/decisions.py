@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from upswing.infra.sql.database import Database, Row, Tx, bytes_of_column, check_row_types
 from upswing.infra.sql.paging import PageWanted, TableList
@@ -15,6 +15,10 @@ _COLUMNS = "decision_id, stage, kind, sentence, inputs, outcome, decided_us, abo
 _SELECT = f"SELECT seq, {_COLUMNS.removesuffix('about')} '' AS about FROM decisions"
 """Without what they are about: stores of earlier versions, which commands read as they are, do not say it."""
 _LIST = TableList("decisions", _COLUMNS, "decided_us", indexed=("stage", "about"))
+_CYCLES = (
+    "SELECT j.created_us, j.ended_us, m.deployed_us FROM jobs j LEFT JOIN models m ON m.job_id = j.job_id "
+    "WHERE j.ended_us IS NOT NULL AND j.created_us BETWEEN ? AND ? ORDER BY j.seq DESC LIMIT 1000"
+)
 _SLOT = "trigger slot"
 _READERS = "journal"
 
@@ -100,6 +104,15 @@ class Decisions:
         kept = seqs[:most]
         first, last = (kept[-1], kept[0]) if kept else (1, 0)
         return JournalWindow(tuple(stages), *span, first, last, len(seqs) > most)
+
+    async def training_cycles(self, since: datetime, until: datetime) -> Sequence[timedelta]:
+        """How long each job of that time took, from when it was asked for until it ended or its model was promoted."""
+        span = (to_microseconds(since), to_microseconds(until))
+        rows = await self._database.read(lambda tx: tx.rows(_CYCLES, span))
+        return [
+            timedelta(microseconds=max(ended, promoted or 0) - created)
+            for created, ended, promoted in rows
+        ]
 
     async def window_page(
         self, window: JournalWindow, after: int, limit: int = 250

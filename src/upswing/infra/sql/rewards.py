@@ -28,6 +28,7 @@ from upswing.infra.sql.database import (
     verified_bytes_of_column,
 )
 from upswing.infra.sql.feedback_targets import feedback_targets, has_own_episode
+from upswing.infra.sql.moments import first_seq_since
 from upswing.infra.sql.practice_tables import EVIDENCE
 from upswing.infra.sql.rereading import STEP, reread_outcomes
 from upswing.infra.sql.settling import settle_late_components
@@ -281,12 +282,23 @@ class Rewards:
 
     # ── comparing ────────────────────────────────────────────────────────────────────────────
 
-    async def members(self, since: str = "", limit: int = _ALL) -> list[ScoredMember]:
-        """What was scored in windows from `since` on, of the `limit` newest; the oldest first."""
+    async def members(
+        self, since: datetime | None = None, until: datetime | None = None, limit: int = _ALL
+    ) -> list[ScoredMember]:
+        """What was scored, of the `limit` newest, the oldest first: whole groups of which some was stored in this time."""
         sql = f"{MEMBER} ORDER BY trajectory_seq DESC LIMIT ?"
-        rows = await self._database.view(lambda tx: tx.rows(sql, (limit,)))
-        wanted = [row for row in reversed(rows) if not isinstance(row[0], str) or row[0] >= since]
-        return members_from_rows(wanted, self._database.bad_rows)
+
+        def members_in_transaction(tx: Tx) -> list[Row]:
+            rows = [*reversed(tx.rows(sql, (limit,)))]
+            if since is None and until is None:
+                return rows
+            low = 0 if since is None else first_seq_since(tx, to_microseconds(since))
+            high = 2**62 if until is None else first_seq_since(tx, to_microseconds(until))
+            groups = {row[:2] for row in rows if low <= row[9] < high}
+            return [row for row in rows if row[:2] in groups]
+
+        rows = await self._database.view(members_in_transaction)
+        return members_from_rows(rows, self._database.bad_rows)
 
     async def group(self, window_id: str, scenario_id: str) -> list[ScoredMember]:
         sql = f"{MEMBER} WHERE window_id = ? AND scenario_id = ? ORDER BY trajectory_seq"

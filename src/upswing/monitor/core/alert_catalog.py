@@ -159,6 +159,15 @@ _KINDS = (
         lasting=True,
     ),
     AlertKind(
+        "GatewayUnreachable",
+        "urgent",
+        "A gateway does not answer, so its agents get nothing.",
+        "it answers again",
+        "The loop starts its own gateway anew by itself: the log says why it does not come up. One that runs on another "
+        "machine has to be looked at there.",
+        lasting=True,
+    ),
+    AlertKind(
         "ModelServerUnreachable",
         "warning",
         "The model server does not answer, or cannot be started.",

@@ -8,6 +8,7 @@
 | BusMayLoseMessages         | its server says that it fsyncs later                 | it says that it does not               |
 | TrainingServiceUnreachable | its port is silent for a minute, or a due job waits  | neither                                |
 |                            | for ten while no worker has any                      |                                        |
+| GatewayUnreachable         | the loop's own is silent for a minute                | it answers                             |
 | ModelServerUnreachable     | silent for a minute                                  | it answers                             |
 | DiskNearlyFull             | a disk has less room than it needs, one by one       | it has room                            |
 | JudgeBudgetSpent           | the next question would cost more than is left       | it would not                           |
@@ -34,7 +35,7 @@ class AlertLimits:
 
     bus_away: timedelta = timedelta(minutes=5)
     server_away: timedelta = timedelta(minutes=1)
-    """Of the training service and the model server."""
+    """Of the training service, the gateway and the model server."""
     job_waits: timedelta = timedelta(minutes=10)
     """Twice what a job may wait in the queue while there are workers."""
     refused_share: float = 0.10
@@ -63,6 +64,7 @@ class AlertFacts:
     conditions: LoopConditions
     bus_away: timedelta = timedelta()
     """How long the bus has not been connected."""
+    gateway_away: timedelta = timedelta()
     model_server_away: timedelta = timedelta()
     training_port_away: timedelta | None = None
     job_waits: timedelta | None = None
@@ -151,6 +153,19 @@ def training_service_unreachable(facts: AlertFacts, limits: AlertLimits) -> Iter
     )
 
 
+def gateway_unreachable(facts: AlertFacts, limits: AlertLimits) -> Iterator[Observation]:
+    answers, away = facts.conditions.gateway_answers, facts.gateway_away
+    if answers is None or (not answers and away < limits.server_away):
+        return
+    yield _either(
+        not answers,
+        "GatewayUnreachable",
+        f"The gateway has not answered for {_lasted(away)}: agents get nothing from it.",
+        "The gateway answers.",
+        {"seconds": round(away.total_seconds())},
+    )
+
+
 def model_server_unreachable(facts: AlertFacts, limits: AlertLimits) -> Iterator[Observation]:
     answers, away = facts.conditions.model_server_answers, facts.model_server_away
     if answers is None or (not answers and away < limits.server_away):
@@ -220,6 +235,7 @@ RULES: tuple[Rule, ...] = (
     bus_unreachable,
     bus_may_lose,
     training_service_unreachable,
+    gateway_unreachable,
     model_server_unreachable,
     disk_nearly_full,
     judge_budget_spent,

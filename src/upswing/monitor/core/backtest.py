@@ -27,6 +27,7 @@ from upswing.contracts.backtest import (
     TrainingEffect,
     UnreadableEntries,
 )
+from upswing.contracts.field_errors import count_phrase
 from upswing.errors import UpswingError
 from upswing.records import Decision
 
@@ -185,7 +186,7 @@ def _stage_counts(run: BacktestRun) -> tuple[StageCount, ...]:
 def _summary(run: BacktestRun, cost: BacktestCost) -> str:
     replayed, differ = sum(run.replayed.values()), len(run.differences)
     acts = sum(each.acts for each in run.differences)
-    said = f"{_count(replayed, 'decision')} replayed: " + (
+    said = f"{count_phrase(replayed, 'decision')} replayed: " + (
         f"{differ} would have come out otherwise, {acts} of them in what is done."
         if differ
         else "none would have come out otherwise."
@@ -201,13 +202,11 @@ def _summary(run: BacktestRun, cost: BacktestCost) -> str:
     return f"{said} In between, modelled: {', '.join(effects)}." if effects else said
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _change(number: int, noun: str, what: str = "") -> str:
     return (
-        f"{_count(abs(number), noun)} {'more' if number > 0 else 'fewer'}{what}" if number else ""
+        f"{count_phrase(abs(number), noun)} {'more' if number > 0 else 'fewer'}{what}"
+        if number
+        else ""
     )
 
 
@@ -227,12 +226,10 @@ def _notes(run: BacktestRun, span: BacktestSpan, knobs: Sequence[PolicyKnob]) ->
         notes.append("The policy names no knob, so everything is replayed as it was.")
     unreadable = sum(map(len, run.unreadable.values()))
     if unreadable:
-        notes.append(
-            f"{_count(unreadable, 'entry').replace('entrys', 'entries')} could not be replayed."
-        )
+        notes.append(f"{count_phrase(unreadable, 'entry', 'entries')} could not be replayed.")
     if run.ruled_otherwise:
         notes.append(
-            f"{_count(run.ruled_otherwise, 'decision')} would come out otherwise by today's rules alone, whatever "
+            f"{count_phrase(run.ruled_otherwise, 'decision')} would come out otherwise by today's rules alone, whatever "
             "the policy: they count as no difference here, and `upswing explain ID` shows one."
         )
     return tuple(notes)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upswing.contracts.backtest import BacktestReport, DecisionDifference, ReplayedDecision
+from upswing.contracts.field_errors import count_phrase
 
 
 def backtest_lines(report: BacktestReport, most: int = 40) -> Iterator[str]:
     """The report, line by line; `most` of its differences."""
-    yield f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC, {report.decisions:,} journal entries"
+    yield f"{report.since:%Y-%m-%d %H:%M} to {report.until:%Y-%m-%d %H:%M} UTC, {count_phrase(report.decisions, 'journal entry', 'journal entries')}"
     yield report.summary
     yield from _knob_lines(report)
     yield from _stage_lines(report)

@@ -3,6 +3,7 @@
 | condition            | trouble when                                                                    |
 |----------------------|---------------------------------------------------------------------------------|
 | bus                  | it is not connected; or its server may lose what it acknowledged                |
+| gateway              | the loop's own does not answer                                                  |
 | model server         | it does not answer                                                              |
 | disk                 | less is free than `DiskSpace.needed_bytes`                                      |
 | training             | the newest `FAILURES` jobs that ended have all failed                           |
@@ -102,6 +103,8 @@ class LoopConditions:
     failed_jobs_in_a_row: int = 0
     judge: JudgeUse | None = None
     drift: RewardDrift | None = None
+    gateway_answers: bool | None = None
+    """The loop's own."""
 
     @property
     def training_fails(self) -> bool:

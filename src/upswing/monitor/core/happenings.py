@@ -5,7 +5,7 @@
 | a validation with the verdict `fail`, or without a report  | ValidationFailed, by model         |
 | a validation with the verdict `pass`                       | ValidationFailed is over           |
 | an incident whose rollout is rolled back                   | ModelRolledBack, by model          |
-| any other incident                                         | by its reason (`_INCIDENTS`)       |
+| any other incident                                         | by its reason (`INCIDENT_KINDS`)       |
 | a promotion                                                | what is over then (`_PROMOTED`)    |
 | a line of the log with `action=alert`                      | by its `reason` (`LOGGED`)         |
 
@@ -22,13 +22,14 @@ from datetime import datetime
 from upswing.monitor.core.alert_states import AlertOver, AlertSeen, Observation
 
 _ROLLED_BACK = "rolled_back"
-_INCIDENTS = {
+INCIDENT_KINDS = {
     "not_better": "CandidateNotShipped",
     "no_change": "CandidateNotShipped",
     "validation_inconclusive": "CandidateNotShipped",
     "not_servable": "ModelNotServable",
     "emergency_override": "EmergencyOverride",
 }
+"""The reason of an incident → its kind."""
 _TOLD_BY_VALIDATION = "validation_fail"
 _PROMOTED = ("ModelRolledBack", "ModelDegraded")
 LOGGED: Mapping[str, str] = {
@@ -115,7 +116,7 @@ def _incident(row: IncidentRow) -> AlertSeen:
     if row.rollout_state == _ROLLED_BACK:
         sentence = f"{row.model_id} was rolled back: {row.sentence}"
         return AlertSeen("ModelRolledBack", sentence, labels, evidence)
-    name = _INCIDENTS.get(row.reason, "ModelDegraded")
+    name = INCIDENT_KINDS.get(row.reason, "ModelDegraded")
     return AlertSeen(name, f"{row.model_id}: {row.sentence}", labels, evidence)
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from upswing.contracts.field_errors import count_phrase
 from upswing.monitor.core.charts import MOST_SERIES, ReportChart, Series
 from upswing.monitor.core.costs import CostTable
 from upswing.monitor.core.document import Block, Bullets, Document, Heading, Paragraph, Table
@@ -196,7 +197,8 @@ def _cost_blocks(title: str, costs: CostTable) -> Iterable[Block]:
     missing = sum(each.uncounted for each in costs.models)
     if missing:
         yield Paragraph(
-            f"{missing:,} trajectories do not say how many tokens they took: these cost nothing here."
+            f"{count_phrase(missing, 'trajectory', 'trajectories')} without `metadata.total_tokens`: "
+            "what serving them cost is not counted."
         )
 
 

@@ -16,10 +16,10 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
-from msgspec import UNSET
 
 from upswing.contracts import AlertNotice, ReportNotice, decode
 from upswing.contracts.notices import SEVERITIES, Severity
+from upswing.monitor.core.alert_catalog import CATALOG
 
 NoticeEvent = Literal["alert", "report"]
 _SIGNS = {"firing": "🔥", "acknowledged": "👀", "resolved": "✅"}
@@ -78,8 +78,9 @@ def slack_body(event: NoticeEvent, notice: bytes) -> bytes:
 
 def _alert_text(alert: AlertNotice) -> str:
     head = f"{_SIGNS[alert.state]} *{alert.name}* ({alert.severity}, {alert.state})"
-    runbook = "" if alert.runbook is UNSET else f"\n_{alert.runbook}_"
-    return f"{head}\n{_escape_slack(alert.summary)}{runbook}"
+    kind = CATALOG.get(alert.name)
+    remedy = "" if kind is None else f"\n_What to do:_ {_escape_slack(kind.remedy)}"
+    return f"{head}\n{_escape_slack(alert.summary)}{remedy}"
 
 
 def _escape_slack(text: str) -> str:
@@ -101,6 +102,13 @@ class AlertmanagerEntry:
     """None: it is open."""
 
 
+def _annotations(entry: AlertmanagerEntry) -> dict[str, str]:
+    """As in the rules of Prometheus."""
+    kind = CATALOG.get(entry.name)
+    action = {} if kind is None else {"action": kind.remedy}
+    return {"summary": entry.summary, **action, "runbook": entry.runbook}
+
+
 def alertmanager_body(
     entries: Iterable[AlertmanagerEntry], now: datetime, lasts: timedelta, source: str
 ) -> bytes:
@@ -109,7 +117,7 @@ def alertmanager_body(
         [
             {
                 "labels": _alertmanager_labels(each, source),
-                "annotations": {"summary": each.summary, "runbook": each.runbook},
+                "annotations": _annotations(each),
                 "startsAt": each.began,
                 "endsAt": each.resolved or now + lasts,
             }

@@ -14,17 +14,6 @@ from upswing.monitor.core.conditions import FAILURES, FREE_BYTES, FREE_SHARE, LE
 from upswing.monitor.ops.recording_rules import COLLECTION_ERROR_RATIO, COLLECTION_MESSAGES
 from upswing.monitor.ops.targets import GATEWAY, LOOP, MODEL_SERVER, OpsLimits, duration
 
-PAGE = "docs/monitoring.md"
-GATEWAY_UNREACHABLE = AlertKind(
-    "GatewayUnreachable",
-    "urgent",
-    "A gateway does not answer, so its agents get nothing.",
-    "it answers",
-    "The loop starts its own gateway anew by itself; one that runs on another machine has to be looked at there.",
-    lasting=True,
-)
-"""Of Prometheus alone: a loop does not know the gateways of other machines by their address."""
-
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
@@ -43,8 +32,7 @@ class AlertRule:
 
     @property
     def runbook(self) -> str:
-        own = self.name not in CATALOG
-        return f"{PAGE}#{self.name.lower()}" if own else self.kind.runbook
+        return self.kind.runbook
 
 
 def alert_rules(limits: OpsLimits) -> tuple[AlertRule, ...]:
@@ -118,7 +106,7 @@ def _machine(limits: OpsLimits) -> tuple[AlertRule, ...]:
             limits.server_away,
         ),
         AlertRule(
-            GATEWAY_UNREACHABLE,
+            CATALOG["GatewayUnreachable"],
             f'up{{job="{GATEWAY}"}} == 0',
             "The gateway at {{ $labels.instance }} does not answer: agents get nothing from it.",
             limits.server_away,

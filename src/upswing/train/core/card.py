@@ -314,7 +314,9 @@ def _cost_section(card: ModelCard) -> list[str]:
         ("peak memory", f"{card.peak_rss_bytes / 1e9:.2f} GB"),
         (
             "price",
-            f"{hours * price:.2f} USD at {price:g} USD an hour" if price > 0 else "no price is set",
+            f"{hours * price:.2f} USD at {price:g} USD an hour"
+            if price > 0
+            else "none is set in `[train] cost_per_hour`; `upswing costs` counts `[costs] training_hour`",
         ),
     ]
     return ["## Cost", "", *_markdown_table(("", ""), rows)]

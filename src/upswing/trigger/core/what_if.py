@@ -6,7 +6,8 @@ have begun between two journal entries, and how many there would have been, is m
 | known from the journal                          | modelled                                          |
 |-------------------------------------------------|---------------------------------------------------|
 | how many trajectories were new at each entry     | they came evenly in between                       |
-| how long jobs and their rollouts took            | every job takes the median of that                |
+| when a job or its rollout was seen to run        | every job takes as long as jobs did (the median), |
+|                                                 | and none begins while another runs                |
 | what there was to learn from, where it was asked | the next entry's answer holds where nobody asked  |
 | what a person asked for, how the model earned    | looked at where the journal has it                |
 
@@ -50,11 +51,10 @@ REPLAYED = frozenset(
 )
 """Knobs of the config that a journalled decision to train depends on."""
 _USUAL_CYCLE = timedelta(hours=1)
-"""A job and its rollout, where the journal has none that ended."""
+"""A job and its rollout, where nobody knows of one that ended."""
 _MOST_EVENTS = 5_000
 """Moments that one model of the past looks at: a schedule may come every minute."""
 _WAITS = frozenset(each.value for each in WaitReason)
-_BUSY = frozenset({WaitReason.JOB.value, WaitReason.MODEL.value})
 ChangeRules = Callable[[TriggerRules], TriggerRules]
 
 
@@ -92,8 +92,9 @@ class ModelledJob:
 class TriggerBacktest:
     """Takes the journal in its order."""
 
-    def __init__(self, knobs: Mapping[str, Any]) -> None:
-        self._knobs = knobs
+    def __init__(self, knobs: Mapping[str, Any], cycles: Sequence[timedelta] = ()) -> None:
+        """`cycles`: how long jobs and their rollouts took."""
+        self._knobs, self._cycles = knobs, cycles
         self._entries: list[tuple[TriggerInputs, str]] = []
 
     def replay(self, decision: Decision) -> PolicyReplay:
@@ -111,8 +112,9 @@ class TriggerBacktest:
         changed = any(rules_under(e.rules, self._knobs) != e.rules for e, _ in self._entries)
         if not self._entries or not changed:
             return None
-        then = model_jobs(self._entries, lambda rules: rules)
-        now = model_jobs(self._entries, lambda rules: rules_under(rules, self._knobs))
+        cycle = usual_cycle(self._entries, self._cycles)
+        then = model_jobs(self._entries, lambda rules: rules, cycle)
+        now = model_jobs(self._entries, lambda rules: rules_under(rules, self._knobs), cycle)
         journalled = sum(kind not in _WAITS for _, kind in self._entries)
         first_then, first_now = (jobs[0].at if jobs else None for jobs in (then, now))
         sentence = _sentence(journalled, then, now)
@@ -122,10 +124,10 @@ class TriggerBacktest:
 
 
 def model_jobs(
-    entries: Sequence[tuple[TriggerInputs, str]], change: ChangeRules
+    entries: Sequence[tuple[TriggerInputs, str]], change: ChangeRules, cycle: timedelta
 ) -> list[ModelledJob]:
-    """When rules would have asked for a job, as the table says."""
-    past = _Past(entries, change)
+    """When rules would have asked for a job, as the table says; no two of them within a `cycle`."""
+    past = _Past(entries, change, cycle)
     for place in range(len(entries)):
         past.advance(place)
     return past.jobs
@@ -134,12 +136,16 @@ def model_jobs(
 class _Past:
     """The past as one policy would have led it."""
 
-    def __init__(self, entries: Sequence[tuple[TriggerInputs, str]], change: ChangeRules) -> None:
+    def __init__(
+        self,
+        entries: Sequence[tuple[TriggerInputs, str]],
+        change: ChangeRules,
+        cycle: timedelta,
+    ) -> None:
         self._inputs = [inputs for inputs, _ in entries]
         self._arrived = _arrivals(entries)
         self._pools = _known_pools(self._inputs)
-        self._cycle = _cycle(entries)
-        self._change = change
+        self._cycle, self._change = cycle, change
         self._taken = 0.0
         """Arrivals that a job has covered."""
         self._busy_until: datetime | None = None
@@ -174,7 +180,7 @@ class _Past:
             now=at,
             rules=self._change(seen.rules),
             deployed=seen.deployed if journalled and not busy else None,
-            manual=seen.manual if journalled else (),
+            manual=seen.manual if journalled and not busy else (),
             new=int(self._count(at, place) - self._taken + 1e-6),
             last_slot=self._slot,
             active=(ActiveJob("modelled", "", seen.newest_seq),) if busy else (),
@@ -236,18 +242,34 @@ def _known_pools(inputs: Sequence[TriggerInputs]) -> list[Learnable | None]:
     return found
 
 
-def _cycle(entries: Sequence[tuple[TriggerInputs, str]]) -> timedelta:
-    """How long a job and its rollout usually kept the trigger waiting."""
+def usual_cycle(
+    entries: Sequence[tuple[TriggerInputs, str]], known: Sequence[timedelta] = ()
+) -> timedelta:
+    """How long a job and its rollout keep the trigger waiting.
+
+    The median of those that are `known`; but at least as long as the journal saw one run, and no longer than until it
+    saw none.
+    """
+    expected = _median([each for each in known if each > timedelta()] or [_USUAL_CYCLE])
     lengths: list[timedelta] = []
     begun: datetime | None = None
+    least = timedelta()
     for inputs, kind in entries:
-        if begun is not None and kind not in _BUSY:
-            lengths.append(inputs.now - begun)
-            begun = None
+        if begun is not None and inputs.now > begun:
+            if inputs.active or inputs.pending is not None:
+                least = inputs.now - begun
+            else:
+                lengths.append(min(max(expected, least), inputs.now - begun))
+                begun = None
         if kind not in _WAITS:
-            begun = inputs.now
-    seconds = [each.total_seconds() for each in lengths if each > timedelta()]
-    return timedelta(seconds=median(seconds)) if seconds else _USUAL_CYCLE
+            begun, least = inputs.now, timedelta()
+    if begun is not None:
+        lengths.append(max(expected, least))
+    return _median(lengths) if lengths else expected
+
+
+def _median(lengths: Sequence[timedelta]) -> timedelta:
+    return timedelta(seconds=median(each.total_seconds() for each in lengths))
 
 
 def _kind(choice: TriggerDecision) -> str:

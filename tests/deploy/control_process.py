@@ -30,14 +30,25 @@ from upswing.infra.nats.bus import Bus
 from upswing.infra.sql.store import open_store
 
 
-def hurried(setup):
-    """A clock of ramps that runs so many times as fast as the wall's, since a moment of the past.
+class RampClock:
+    """Runs so many times as fast as the wall's, since a moment of the past.
 
-    With `most` it goes on by so many seconds in one life, and then stands still.
+    With `most` it stands still until its controller leads, and goes on by so many seconds in one life.
     """
-    speed, epoch, born = setup.get("speed", 1), datetime.fromisoformat(setup["epoch"]), now()
-    most = timedelta(seconds=setup["most"]) if "most" in setup else timedelta.max
-    return lambda: epoch + (born - epoch) * speed + min((now() - born) * speed, most)
+
+    def __init__(self, setup):
+        self._speed, self._epoch = setup.get("speed", 1), datetime.fromisoformat(setup["epoch"])
+        self._most = timedelta(seconds=setup["most"]) if "most" in setup else None
+        self._born, self._leads = now(), None
+
+    def lead(self):
+        self._leads = now()
+
+    def __call__(self):
+        if self._most is None:
+            return self._epoch + (now() - self._epoch) * self._speed
+        led = (now() - self._leads) * self._speed if self._leads else timedelta(0)
+        return self._epoch + (self._born - self._epoch) * self._speed + min(led, self._most)
 
 
 async def prove(candidate, current):
@@ -68,14 +79,16 @@ async def main(setup):
     bus = await Bus.connect(setup["nats"])
     board = PlanBoard(bus)
     await board.prepare()
+    clock = RampClock(setup)
     env = DeployEnvironment(
-        RolloutRepository(store.database), board, MemoryServing(), hurried(setup), now, uuid4
+        RolloutRepository(store.database), board, MemoryServing(), clock, now, uuid4
     )
     policy = DeployPolicy(samples=setup.get("samples", 1.0))
     controller = Controller(env, CandidateChecks(prove), policy, base=BASE, holder=str(uuid4()))
     async with asyncio.TaskGroup() as group:
         group.create_task(controller.run())
         await until(lambda: controller.leading, 60)
+        clock.lead()
         print("ready", flush=True)
         if episodes := setup.get("episodes"):
             group.create_task(traffic(store, board, bus, controller, episodes))

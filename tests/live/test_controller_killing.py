@@ -101,7 +101,7 @@ def seconds_of_a_life(rollout, kills):
     """By how much the clock of ramps goes on: however slow the machine, a step outlasts its kills, and not the next one."""
     step = step_of(rollout)
     dwell = FIRST_SECONDS if step is None else _seconds(rollout["steps"][step]["dwell"])
-    return dwell / 2 if kills.get(step, 0) >= KILLS else dwell / (1.5 * KILLS)
+    return dwell if kills.get(step, 0) >= KILLS else dwell / (1.5 * KILLS)
 
 
 def is_beyond(rollout, step):

@@ -12,6 +12,8 @@ MAY = {
     "GET /health": None,
     "GET /metrics": None,
     "GET /openapi.json": None,
+    "POST /v1/traces": {AGENT, OPERATOR},
+    "POST /v1/logs": {AGENT, OPERATOR},
     "POST /v1/trajectories": {AGENT, OPERATOR},
     "POST /v1/trajectories/start": {AGENT, OPERATOR},
     "POST /v1/trajectories/{trajectory_id}/steps": {AGENT, OPERATOR},

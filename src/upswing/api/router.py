@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -221,7 +221,10 @@ class Router:
             return call.route.error_form(refusal, call.content_type)
 
     def _authorise(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal | None:
-        return self._check_key(route, _key_in(headers))
+        found = self._check_key(route, _key_in(headers))
+        if found is None or _ASSISTANT_KEY not in headers:
+            return found
+        return replace(found, asked_by=self._assistant_behind(headers))
 
     def _check_key(self, route: Route, key: str) -> Principal | None:
         if not route.scopes:
@@ -242,13 +245,11 @@ class Router:
             raise Forbidden(
                 f"This needs a key with scope {' or '.join(sorted(route.scopes))}, not {found.scope}."
             )
-        return Principal(found.key_id, found.scope, found.many, self._assistant_behind(headers))
+        return Principal(found.key_id, found.scope, found.many)
 
     def _assistant_behind(self, headers: Mapping[bytes, bytes]) -> str:
         """Who asked for what is done with another key: it shows its own, so that nobody is named who did not."""
-        key = headers.get(_ASSISTANT_KEY, b"").decode("latin-1").strip()
-        if not key:
-            return ""
+        key = headers[_ASSISTANT_KEY].decode("latin-1").strip()
         found = self._keys.find(key) if self._keys else None
         if found is None or found.revoked is not None:
             raise Denied(

@@ -29,6 +29,7 @@ _WANTED = frozenset(
         b"anthropic-version",
         b"x-api-key",
         b"x-record",
+        b"x-assistant-key",
         b"authorization",
         b"content-encoding",
         b"content-length",

@@ -225,8 +225,9 @@ class Router:
 
     def _authorise(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal | None:
         found = self._check_key(route, _key_in(headers))
-        asked_by = self._assistant_behind(headers) if found else ""
-        return replace(found, asked_by=asked_by) if found and asked_by else found
+        if found is None or _ASSISTANT_KEY not in headers:
+            return found
+        return replace(found, asked_by=self._assistant_behind(headers))
 
     def _check_key(self, route: Route, key: str) -> Principal | None:
         if not route.scopes:
@@ -251,9 +252,7 @@ class Router:
 
     def _assistant_behind(self, headers: Mapping[bytes, bytes]) -> str:
         """Who asked for what is done with another key: it shows its own, so that nobody is named who did not."""
-        key = headers.get(_ASSISTANT_KEY, b"").decode("latin-1").strip()
-        if not key:
-            return ""
+        key = headers[_ASSISTANT_KEY].decode("latin-1").strip()
         found = self._keys.find(key) if self._keys else None
         if found is None or found.revoked is not None:
             raise Denied(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from upswing.openai.errors import read_error
 
 _PASSED = (b"retry-after", b"x-request-id")
 _NOTHING = Raw(b"")
+_NOT_FOUND = 404
 
 
 class _Body(msgspec.Struct, gc=False):
@@ -85,7 +85,7 @@ def translate_error(
     if shape is ClientShape.MESSAGES:
         known = known and b'"type":"error"' in body.replace(b" ", b"")
     translated = asked is not None and asked is not shape
-    missing = status == HTTPStatus.NOT_FOUND and not shape.conversational and not _of_model(body)
+    missing = status == _NOT_FOUND and not shape.conversational and not _of_model(body)
     if not known or translated or missing:
         error_type = (
             "invalid_request_error" if status in CLIENT_ERROR_STATUSES else "upstream_error"

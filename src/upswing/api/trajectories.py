@@ -30,7 +30,7 @@ from upswing.infra.sql.trajectory_view import (
     TrajectoryReader,
     TrajectoryStory,
 )
-from upswing.records import DOORS
+from upswing.records import INTAKE_ROUTES
 from upswing.redact import Redactor
 from upswing.redact.identity import redact_identity
 
@@ -43,7 +43,7 @@ _TRAJECTORIES = ListQuery(
     {
         **dict.fromkeys(("model", "agent", "user", "task"), _NAME),
         "domain": {"enum": sorted(DOMAINS)},
-        "door": {"enum": list(DOORS)},
+        "door": {"enum": list(INTAKE_ROUTES)},
         "outcome": {"enum": list(OUTCOMES)},
         "min_reward": {"type": "number"},
         "max_reward": {"type": "number"},

@@ -94,7 +94,7 @@ class AdmittedFeedback:
     """Whether it may speak for many users."""
 
 
-INTAKES = ("http", "sdk", "steps", "nats", "gateway", "replay", "repair")
+INTAKE_ROUTES = ("http", "sdk", "steps", "nats", "otel", "gateway", "replay", "repair")
 """By which way a trajectory came into the store."""
 DECIDING_STAGES = ("trigger", "train", "validate", "deploy", "monitor")
 """Stages whose decisions stand in the journal."""

@@ -25,12 +25,12 @@ from upswing.infra.sql.trajectory_search import (
 from upswing.infra.sql.trajectory_view import (
     MOST,
     GroupJudgement,
+    SaidWord,
     TrainedWith,
-    TrajectoryFeedback,
     TrajectoryReader,
     TrajectoryStory,
 )
-from upswing.records import INTAKES
+from upswing.records import INTAKE_ROUTES
 from upswing.redact import Redactor
 from upswing.redact.identity import redact_identity
 
@@ -43,7 +43,7 @@ _TRAJECTORIES = ListQuery(
     {
         **dict.fromkeys(("model", "agent", "user", "task"), _NAME),
         "domain": {"enum": sorted(DOMAINS)},
-        "door": {"enum": list(INTAKES)},
+        "door": {"enum": list(INTAKE_ROUTES)},
         "outcome": {"enum": list(OUTCOMES)},
         "min_reward": {"type": "number"},
         "max_reward": {"type": "number"},
@@ -253,7 +253,7 @@ def trajectory_item(found: FoundTrajectory) -> TrajectoryItem:
     )
 
 
-def feedback_item(word: TrajectoryFeedback) -> FeedbackItem:
+def feedback_item(word: SaidWord) -> FeedbackItem:
     """A word as it is shown."""
     said = word.body
     rating, comment, source = said.get("rating"), said.get("comment"), said.get("source")

@@ -25,8 +25,6 @@ MAY = {
     "GET /v1/windows": {READER, OPERATOR},
     "GET /v1/judgements": {READER, OPERATOR},
     "POST /v1/judgements/retry": {OPERATOR},
-    "POST /v1/traces": {AGENT, OPERATOR},
-    "POST /v1/logs": {AGENT, OPERATOR},
     "POST /v1/outcomes": {OPERATOR},
     "GET /v1/trajectories/{trajectory_id}": {READER, OPERATOR},
     "GET /v1/dead": {READER, OPERATOR},

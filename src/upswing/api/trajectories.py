@@ -25,8 +25,8 @@ from upswing.infra.sql.trajectory_search import (
 from upswing.infra.sql.trajectory_view import (
     MOST,
     GroupJudgement,
-    SaidWord,
     TrainedWith,
+    TrajectoryFeedback,
     TrajectoryReader,
     TrajectoryStory,
 )
@@ -253,7 +253,7 @@ def trajectory_item(found: FoundTrajectory) -> TrajectoryItem:
     )
 
 
-def feedback_item(word: SaidWord) -> FeedbackItem:
+def feedback_item(word: TrajectoryFeedback) -> FeedbackItem:
     """A word as it is shown."""
     said = word.body
     rating, comment, source = said.get("rating"), said.get("comment"), said.get("source")

@@ -30,7 +30,6 @@ _WANTED = frozenset(
         b"x-api-key",
         b"x-assistant-key",
         b"x-record",
-        b"x-assistant-key",
         b"authorization",
         b"content-encoding",
         b"content-length",

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from upswing.dashboard.answers import ApiTrajectoryView
 from upswing.dashboard.core.text import as_text, one_line
-from upswing.dashboard.core.wording import count, plural, short_id, spoken
+from upswing.dashboard.core.wording import count, noun, plural, short_id, spoken
 from upswing.dashboard.pages.trajectory_aside import TrajectoryAside
 from upswing.dashboard.widgets.actions import action_button, confirm
 from upswing.dashboard.widgets.context import PageContext
@@ -122,7 +122,7 @@ class TrajectoryDetailView:
         async def pin(_: str) -> str:
             made = await self.page.loop.pin(self.id, turn_id if isinstance(turn_id, int) else None)
             known = "Pinned" if made.new else "It was pinned before"
-            return f"{known}: every later model has to do better than this. {plural(made.pinned, 'test')} pinned."
+            return f"{known}: every later model has to do better than this. {plural(made.pinned, 'test')} {noun(made.pinned, 'is', 'are')} pinned."
 
         action_button(
             self.page,

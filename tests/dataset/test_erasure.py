@@ -34,7 +34,7 @@ async def test_the_command_prints_them(loop, data):
     await trained(loop.store, "ann", "bob")
     done = await asyncio.to_thread(cli, "erase", "user-ann", data=data)
     said = done.stdout.decode()
-    assert "1 trajectories" in said
+    assert "1 trajectory," in said
     assert "Models that were trained on some of it: upswing-1." in said
     assert "Training jobs that have some of it: job-2." in said
     nothing = await asyncio.to_thread(cli, "erase", "user-zoe", data=data)

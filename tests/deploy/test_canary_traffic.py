@@ -117,9 +117,9 @@ def test_a_guard_whose_part_of_the_traffic_comes_no_more_holds_nobody():
     for seq in range(1, 200):
         row = ObservedReward(seq, "m", "r", 0.0 if seq % 2 else 1.0, "0.5", None, ("segment old",))
         evidence.guards.observe(row, candidate=bool(seq % 2), limit=LIMITS.reward)
-    assert evidence.guards.doubtful()
+    assert evidence.guards.losing_guard()
     for later in range(200, 800):
         row = ObservedReward(later, "m", "r", 0.5, "0.5", 0.5, ("segment new",))
         evidence.guards.observe(row, candidate=later % 3 == 0, limit=LIMITS.reward)
-    found = evidence.guards.doubtful()
+    found = evidence.guards.losing_guard()
     assert found is None or "old" not in found[0]

@@ -161,7 +161,7 @@ def test_anthropics_client(served, stream, header):
         ]
         second = ask(client, messages)
         assert (second.stop_reason, second.usage.output_tokens) == ("end_turn", 5)
-        assert [each.id for each in client.models.list()] == ["base"]
+        assert [each.id for each in client.models.list()] == ["base", "upswing"]
         assert client.models.retrieve("base").display_name == "base"
     check(served, second.content[0].text)
 

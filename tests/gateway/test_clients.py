@@ -54,7 +54,7 @@ def test_the_openai_client(served, stream):
         answer = (
             client.chat.completions.create(messages=messages, **asked).choices[0].message.content
         )
-    assert {m.id for m in client.models.list()} == {"base"}
+    assert {m.id for m in client.models.list()} == {"base", "upswing"}
     client.close()
     check(served, answer)
 

@@ -49,7 +49,7 @@ async def test_one_token_comes_through_a_gateway_with_its_key():
             assert server.requests[-1]["body"]["max_tokens"] == 1
             with pytest.raises(Denied, match="answers 401: Send a key"):
                 await asyncio.to_thread(probe_one_token, url, "other", is_gateway=True)
-            assert await asyncio.to_thread(list_models, url, "gw_key") == ["base"]
+            assert await asyncio.to_thread(list_models, url, "gw_key") == ["base", "upswing"]
         assert gateway.recorder.trajectories == []
 
 

@@ -57,7 +57,7 @@ def test_a_base_of_ours(base, config, absent, sentence):
         (
             "tiny",
             False,
-            "nothing names its model: set `base_model` in [train], or RL_BASE_MODEL (it serves qwen, phi)",
+            "nothing names its model: set `base_model` in [train], or RL_BASE_MODEL (it serves qwen, phi, upswing)",
         ),
         ("quen", True, "has no model 'quen': it serves qwen, phi"),
         ("qwen", True, None),

@@ -98,7 +98,7 @@ def test_a_model_of_it_is_analysed_as_far_as_it_goes(data, capsys):
     analysis = json.loads(capsys.readouterr().out)
     assert (analysis["model_id"], analysis["findings"]) == (FIRST, [])
     assert main(["analyse", "nobody", "--data", str(data)]) == 1
-    assert "nobody has had no rollout" in capsys.readouterr().err
+    assert "No model nobody is known here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

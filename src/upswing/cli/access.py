@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from upswing.cli.client import ask
 from upswing.cli.training import is_remote_loop, read_store
-from upswing.contracts.field_errors import count_phrase
-from upswing.errors import Misuse
+from upswing.errors import Misuse, count_phrase
 
 if TYPE_CHECKING:
     from upswing.infra.sql.database import Database

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upswing.contracts.field_errors import count_phrase
-from upswing.errors import Denied, Misuse, Transient
+from upswing.errors import Denied, Misuse, Transient, count_phrase
 
 if TYPE_CHECKING:
     from upswing.integrations.agent_zero.connection import PluginConnection

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from upswing.contracts.field_errors import count_phrase
+from upswing.errors import count_phrase
 from upswing.worlds.agent_episodes import EpisodeResult, mean_score_by_model
 from upswing.worlds.agent_pool import AgentCounts
 

@@ -10,8 +10,7 @@ from urllib.parse import quote, urlencode
 
 from upswing.cli.client import ask
 from upswing.cli.training import is_remote_loop, printable, read_store
-from upswing.contracts.field_errors import count_phrase
-from upswing.errors import Misuse
+from upswing.errors import Misuse, count_phrase
 from upswing.infra.cli_options import IntegerOption
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from upswing.cli.arguments import parse_since
 from upswing.cli.training import printable, read_store
-from upswing.contracts.field_errors import count_phrase
-from upswing.errors import Misuse
+from upswing.errors import Misuse, count_phrase
 from upswing.infra.cli_options import IntegerOption
 
 if TYPE_CHECKING:

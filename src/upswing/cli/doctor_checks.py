@@ -18,8 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from upswing.contracts.field_errors import count_phrase
-from upswing.errors import Misuse, Transient
+from upswing.errors import Misuse, Transient, count_phrase
 
 if TYPE_CHECKING:
     from upswing.config import Settings, Surroundings

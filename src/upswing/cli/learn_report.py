@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from upswing.cli.learn_view import Cycle, History, ModelEarnings, draw_chart, render
 from upswing.cli.training import read_store
-from upswing.contracts.field_errors import count_phrase
 from upswing.contracts.steps import finite_number_or_none
+from upswing.errors import count_phrase
 from upswing.train.core.policy_change import policy_change
 
 if TYPE_CHECKING:

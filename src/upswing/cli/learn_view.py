@@ -8,9 +8,8 @@ from datetime import datetime
 from pathlib import Path
 
 from upswing.cli.training import printable
-from upswing.contracts.field_errors import count_phrase
 from upswing.dataset.select import GROUPED
-from upswing.errors import Misuse
+from upswing.errors import Misuse, count_phrase
 from upswing.train.core.policy_change import PolicyChange
 
 _INK = "#2f6fb0"

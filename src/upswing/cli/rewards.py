@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from upswing.cli.arguments import parse_since
 from upswing.cli.client import ask
 from upswing.cli.training import is_remote_loop, read_store
-from upswing.contracts.field_errors import count_phrase
-from upswing.errors import Misuse
+from upswing.errors import Misuse, count_phrase
 
 if TYPE_CHECKING:
     from upswing.infra.sql.rewards import Rewards

@@ -107,15 +107,6 @@ def schema_error_sentence(error: msgspec.ValidationError, kind: type[Any]) -> st
     return f"{what}{place}."
 
 
-def count_phrase(number: int, thing: str, things: str = "") -> str:
-    """So many of them.
-
-    >>> [count_phrase(number, "group") for number in (0, 1, 2, 1200)], count_phrase(2, "entry", "entries")
-    (['0 groups', '1 group', '2 groups', '1,200 groups'], '2 entries')
-    """
-    return f"{number:,} {thing if number == 1 else things or f'{thing}s'}"
-
-
 def setting_name(path: str) -> str:
     """The name of a setting as it stands in the file.
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from upswing.contracts.field_errors import count_phrase
 from upswing.contracts.traffic import Switches
+from upswing.errors import count_phrase
 from upswing.model_flags import PINNABLE, is_version
 from upswing.records import ModelRow
 

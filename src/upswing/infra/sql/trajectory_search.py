@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from upswing.contracts.typed import from_json
 from upswing.infra.sql.database import Database, Row, Tx, check_row_types
 from upswing.infra.sql.store import from_microseconds, to_microseconds
 
@@ -378,7 +379,7 @@ def _texts_with(document: str, needle: str) -> Iterator[str]:
 
 def _decoded(text: str) -> Iterator[str]:
     with contextlib.suppress(msgspec.DecodeError):
-        yield msgspec.json.decode(text.encode(errors="replace"), type=str)
+        yield from_json(text.encode(errors="replace"), str)
 
 
 def _found_from_row(row: Row, excerpt: str | None = None) -> FoundTrajectory:

@@ -27,8 +27,7 @@ from upswing.contracts.backtest import (
     TrainingEffect,
     UnreadableEntries,
 )
-from upswing.contracts.field_errors import count_phrase
-from upswing.errors import UpswingError
+from upswing.errors import UpswingError, count_phrase
 from upswing.records import Decision
 
 SHOWN = 200

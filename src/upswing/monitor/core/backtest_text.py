@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from upswing.contracts.backtest import BacktestReport, DecisionDifference, ReplayedDecision
-from upswing.contracts.field_errors import count_phrase
+from upswing.errors import count_phrase
 
 
 def backtest_lines(report: BacktestReport, most: int = 40) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from upswing.contracts.field_errors import count_phrase
+from upswing.errors import count_phrase
 from upswing.monitor.core.charts import MOST_SERIES, ReportChart, Series
 from upswing.monitor.core.costs import CostTable
 from upswing.monitor.core.document import Block, Bullets, Document, Heading, Paragraph, Table

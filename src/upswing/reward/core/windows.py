@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from upswing.contracts.field_errors import count_phrase
 from upswing.contracts.steps import finite_number_or_none, object_or_wrapped
 from upswing.contracts.steps import first_present_field as part
 from upswing.dataset.groups import (
@@ -23,6 +22,7 @@ from upswing.dataset.groups import (
     split_into_groups,
 )
 from upswing.dataset.scoring import ScoreSource, spread
+from upswing.errors import count_phrase
 from upswing.records import ScoredMember
 
 _PNL = ("pnl", "finalPnL", "totalPnL", "profit")

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from upswing.contracts.field_errors import count_phrase
 from upswing.dataset.filtering import ExclusionReason, describe_exclusions
 from upswing.dataset.select import GROUPED
 from upswing.dataset.snapshot import Snapshot
+from upswing.errors import count_phrase
 from upswing.train.core.fit import FittedRecipe
 
 _PASS_SECONDS, _PER_WEIGHT = 0.004, 1.3e-9

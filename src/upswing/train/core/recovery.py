@@ -23,7 +23,7 @@ from typing import Literal
 
 import msgspec
 
-from upswing.contracts.field_errors import count_phrase
+from upswing.errors import count_phrase
 from upswing.train.core.recipe import Recipe
 from upswing.train.core.report import FailureCode
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from upswing.contracts.field_errors import count_phrase
 from upswing.contracts.validation import (
     SIDES,
     DifferenceInterval,
@@ -23,6 +22,7 @@ from upswing.contracts.validation import (
     SuiteReport,
     ValidationReport,
 )
+from upswing.errors import count_phrase
 from upswing.validate.core.compare import (
     Difference,
     bootstrap_difference,

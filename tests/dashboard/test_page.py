@@ -477,6 +477,7 @@ async def test_a_page_whose_process_dies_comes_back_and_asks_to_log_in(stage):
 
 @pytest.mark.long
 async def test_a_page_of_its_own_tells_that_the_loop_is_away_and_goes_on_when_it_is_back(stage):
+    await stage.record()
     async with stage.standing_alone() as alone, alone.tab() as page:
         await page.wait_for_selector(".live.on >> visible=true")
         alone.network.fail()

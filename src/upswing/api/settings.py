@@ -199,6 +199,12 @@ def _deploy_docs() -> dict[str, str]:
     return {f"{prefix}{name}": doc for prefix, docs in parts.items() for name, doc in docs.items()}
 
 
+_SOURCES = {
+    module: ast.parse(inspect.getsource(module)) for module in (config, limits, policy, strategy)
+}
+"""Read while there is one thread: before CPython 3.11.8, two that parse at once break each other."""
+
+
 @cache
 def field_docs(kind: type, module: ModuleType = config) -> dict[str, str]:
     """Field → the sentence that stands under it in the code.
@@ -206,8 +212,7 @@ def field_docs(kind: type, module: ModuleType = config) -> dict[str, str]:
     >>> field_docs(Surroundings)["nats_url"]
     'NATS_URL: use this server or cluster instead of an embedded one.'
     """
-    tree = ast.parse(inspect.getsource(module))
-    for node in tree.body:
+    for node in _SOURCES[module].body:
         if isinstance(node, ast.ClassDef) and node.name == kind.__name__:
             return dict(_documented(node.body))
     return {}

@@ -17,7 +17,7 @@ from upswing.dashboard.answers import ApiOverview
 from upswing.dashboard.client import LoopClient, NoSuchThing
 from upswing.dashboard.core.sessions import Session
 from upswing.dashboard.live import LiveFeed
-from upswing.dashboard.widgets.elements import box, empty_state
+from upswing.dashboard.widgets.elements import Tag, box, empty_state
 from upswing.errors import UpswingError
 from upswing.infra.tasks import start_task
 
@@ -92,6 +92,7 @@ class PageContext:
                 self.leave()
                 shell.clear()
                 with shell:
+                    Tag("h1", "Not found")
                     empty_state("search_off", "There is nothing here", str(error))
                 shell.classes(remove="settling")
         except UpswingError:

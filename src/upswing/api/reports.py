@@ -124,7 +124,7 @@ class ReportRoutes:
                 "GET",
                 "/v1/reports/{report_id}/html",
                 "A report as a page of its own.",
-                self.page,
+                self.html,
                 READER,
                 params=one,
                 answers={200: ("The page.", "text/html"), **gone},
@@ -173,7 +173,7 @@ class ReportRoutes:
     async def one(self, request: Request) -> Response:
         return answer(200, report_view(await self._kept(request)))
 
-    async def page(self, request: Request) -> Response:
+    async def html(self, request: Request) -> Response:
         row = await self._kept(request)
         return Response(200, html_of_report(row).encode(), HTML, _PAGE_HEADERS)
 

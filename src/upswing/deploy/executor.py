@@ -259,13 +259,13 @@ class RolloutExecutor:
         """Write the plan that follows from the rows, when it is new or its lease is to be renewed."""
         self.leadership.require()
         await self.resume()
-        complete = self.planner.complete
+        complete = self.planner.is_fully_served
         await self.planner.write(renew=renew)
         await self.leadership.heartbeat(complete=complete)
 
     async def resume(self) -> None:
         """What nobody led through, or no gateway might serve, counts for nothing; before anything is judged."""
-        if self.planner.complete and self.leadership.lapsed:
+        if self.planner.is_fully_served and self.leadership.lapsed:
             await self._skip_outage()
 
     async def _skip_outage(self) -> None:

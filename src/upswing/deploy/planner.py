@@ -109,7 +109,7 @@ class TrafficPlanner:
         return deployment
 
     @property
-    def complete(self) -> bool:
+    def is_fully_served(self) -> bool:
         """Does everybody get the share that the rows say? What no gateway may serve gets none."""
         names = {each.model_id for each in self._repository.state.active}
         blocked = self._gateways.blocked_reason

@@ -179,7 +179,7 @@ def _find_delimited_values(
             beside
             and len(head) == 2
             and sign != "  "
-            and _is_unlike_column_kind(text[slice(*head[1])], named[0])
+            and _is_nonalphabetic_value(text[slice(*head[1])], named[0])
         )
         return [head[1]] if odd else [], first[1]
     return _values_below_head(text, second, rows, head, named, sign)
@@ -206,7 +206,7 @@ def _values_below_head(
     return found, end
 
 
-def _is_unlike_column_kind(value: str, kind: str) -> bool:
+def _is_nonalphabetic_value(value: str, kind: str) -> bool:
     return _is_value(value, kind) and any(not ch.isalpha() for ch in value)
 
 

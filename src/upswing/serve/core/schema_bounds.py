@@ -100,7 +100,7 @@ def pattern_cost(pattern: str) -> int:
             case "*" | "+" | "?":
                 levels[-1] += 1
             case text if text[0] == "{" and token[1] is not None:
-                times = max(_times(token[1]), _times(token[2]))
+                times = max(_capped_repeat_count(token[1]), _capped_repeat_count(token[2]))
                 levels[-1] += last * (times - 1) if times > 1 else 0
                 last *= max(times, 1)
             case _:
@@ -111,5 +111,5 @@ def pattern_cost(pattern: str) -> int:
     return min(sum(levels) + len(levels) ** 2 - 1, MAX_COST + 1)
 
 
-def _times(digits: str) -> int:
+def _capped_repeat_count(digits: str) -> int:
     return min(int(digits[:9] or 0), MAX_COST + 1)

@@ -84,7 +84,7 @@ EPISODE_HEADERS = ("X-Episode-Id", "X-Session-Id", "X-Agent-Id", "User-Agent", "
 async def at_a_gateway(gateway, plants):
     """In texts of every shape; the model repeats them, and the episode is recorded.
 
-    What is cut comes in results of one tool, as in trajectories. Cut between speakers it is not found (docs/reliability.md).
+    What is cut comes in results of one tool, as in trajectories. Cut between speakers it is not.
     """
     for path in SHAPES:
         for value, form in plants(f"gateway {path}"):

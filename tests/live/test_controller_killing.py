@@ -105,7 +105,10 @@ def seconds_of_a_life(rollout, kills):
 
 
 def is_beyond(rollout, step):
-    return rollout and (rollout["state"] != "ramping" or step_of(rollout) != step)
+    """It ramps at another step, or is over; a rollout that is queued is not begun."""
+    if rollout is None or rollout["state"] == "queued":
+        return False
+    return rollout["state"] != "ramping" or step_of(rollout) != step
 
 
 def step_of(rollout):

@@ -82,11 +82,15 @@ EPISODE_HEADERS = ("X-Episode-Id", "X-Session-Id", "X-Agent-Id", "User-Agent", "
 
 
 async def at_a_gateway(gateway, plants):
-    """In texts of every shape; the model repeats them, and the episode is recorded."""
+    """In texts of every shape; the model repeats them, and the episode is recorded.
+
+    What is cut comes in results of one tool, as in trajectories. Cut between speakers it is not.
+    """
     for path in SHAPES:
         for value, form in plants(f"gateway {path}"):
             name = str(uuid.uuid4())
-            body = conversation(path, pieces(value, form))
+            texts = pieces(value, form)
+            body = conversation(path, texts if len(texts) == 1 else ["go on", *texts])
             await say(gateway, "POST", path, body, headers=(f"X-Episode-Id: {name}",))
             assert (await close_episode(gateway, name))[0] == 200
     for value, form in plants("feedback at a gateway"):

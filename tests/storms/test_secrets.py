@@ -255,8 +255,9 @@ async def settled(client, operator):
 
 
 def repeated(_, asked):
-    """What the model says: what it was told last."""
-    return str(asked["messages"][-1].get("content"))
+    """What the model says: all that its tools told it. A piece of a cut secret that stands alone is not found (docs/reliability.md)."""
+    told = [each["content"] for each in asked["messages"] if each["role"] == "tool"]
+    return "".join(map(str, told))
 
 
 @pytest.fixture
@@ -276,7 +277,7 @@ def told(data):
 
 
 @pytest.mark.long
-@sized("rounds", 0, 4)
+@sized("rounds", 0, 5)
 async def test_no_secret_in_a_name_a_header_or_a_path_is_kept_or_told(
     told, data, tmp_path, rounds, trials, caplog
 ):

@@ -402,11 +402,10 @@ def _prompt_messages(listed: list[Attributes]) -> list[Message]:
             tool_call(call.get("id"), call.get("name"), call.get("arguments"))
             for call in _indexed(each, "tool_calls.")
         ]
+        content = each.get("content")
         tree = {
             "role": as_text(each.get("role")) or "assistant",
-            "content": as_json(each["content"])
-            if each.get("content", "")[:1] == "["
-            else each.get("content"),
+            "content": as_json(content) if as_text(content)[:1] == "[" else content,
             "tool_calls": calls,
             "tool_call_id": each.get("tool_call_id"),
         }
